@@ -1,0 +1,122 @@
+"""What the decoding core asks of a target, a drafter and a tokenizer. Plugins implement these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from as2d_cli.types import Features, FeatureSpec, Request, TokenIds, Word
+
+END = -1
+"""Id of the last `DraftToken` of a drafter that ended its text by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftToken:
+    """One token of a draft in the drafter's own vocabulary; `END` closes a complete draft."""
+
+    id: int
+    probability: float = 1.0
+
+
+class Tokenizer(Protocol):
+    """Text <-> ids of ordinary text tokens; special tokens never pass through it."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for two tokenizers exactly when they give every text the same ids."""
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of `text`; no special tokens are added or recognised."""
+
+    def decode_bytes(self, ids: Sequence[int]) -> bytes:
+        """Return the UTF-8 bytes of `ids`, which may end inside a character; special ids give b''."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSpec:
+    """What the rest of the tool needs to know of a loaded target."""
+
+    features: FeatureSpec
+    end_id: int
+    """The id that ends a text."""
+    vocab_size: int
+    languages: tuple[str, ...]
+    """Language codes the target can be asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrafterSpec:
+    """What the rest of the tool needs to know of a loaded drafter."""
+
+    features: FeatureSpec
+    languages: tuple[str, ...] | None
+    """Languages it drafts usefully; None means any."""
+
+
+class TargetSession(Protocol):
+    """One window's decode state: the KV cache and the tokens in it.
+
+    The contract that makes speculation lossless: what `forward` decides after a token depends on
+    the tokens before it in the session and on nothing else, not on how many rows ran together.
+    """
+
+    @property
+    def prompt(self) -> tuple[int, ...]:
+        """Prompt ids. All but the last are in the cache when the session opens."""
+
+    @property
+    def length(self) -> int:
+        """Tokens whose keys and values are in the cache, prompt included."""
+
+    @property
+    def max_tokens(self) -> int:
+        """Most tokens that may be committed after the prompt, the end token included."""
+
+    @property
+    def language(self) -> str | None:
+        """Language asked for or detected."""
+
+    def forward(self, tokens: Sequence[int]) -> TokenIds:
+        """Append `tokens` (at least one) to the cache.
+
+        Returns the greedy next token after each, shape (len(tokens),), with the model's
+        suppression rules applied for the prefix that each row sees.
+        """
+
+    def rollback(self, length: int) -> None:
+        """Drop all but the first `length` tokens of the cache; an absolute length, never a count."""
+
+    def words(self, tokens: Sequence[int], duration_s: float) -> tuple[Word, ...]:
+        """Return the words of committed text `tokens` (in the cache) with times within the window."""
+
+
+class Target(Protocol):
+    """A loaded target model."""
+
+    @property
+    def spec(self) -> TargetSpec:
+        """Facts about the model."""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The target's tokenizer."""
+
+    def open(self, features: Features, request: Request) -> TargetSession:
+        """Encode one window, detect the language if the request leaves it open, prefill the prompt."""
+
+
+class Drafter(Protocol):
+    """A loaded drafter. It sees the audio and the request, never the target's text."""
+
+    @property
+    def spec(self) -> DrafterSpec:
+        """Facts about the drafter."""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The drafter's tokenizer."""
+
+    def draft(self, features: Features, request: Request) -> Iterator[DraftToken]:
+        """Yield the draft of one window token by token; closing the iterator cancels it."""

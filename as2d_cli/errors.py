@@ -1,0 +1,49 @@
+"""The exceptions of as2d. Each carries one line for the user and, where there is one, what to do.
+
+As2dError
+├── RegistryError     models.toml or a user's registry is wrong
+├── ModelError        a model cannot be fetched, verified, converted or loaded
+├── PluginError       a plugin is missing, broken or does not fit
+├── AudioError        a file cannot be read as audio
+├── DecodeError       a window could not be decoded (a worker died, a model failed)
+└── OutputError       a result cannot be written
+"""
+
+from __future__ import annotations
+
+
+class As2dError(Exception):
+    """Base of all errors meant for the user: `message` says what is wrong, `hint` what to do."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __reduce__(self) -> tuple[type[As2dError], tuple[str, str | None]]:
+        """Keep the hint when an error crosses a process boundary."""
+        return type(self), (self.message, self.hint)
+
+
+class RegistryError(As2dError):
+    """models.toml or a user's registry is wrong: names file, table and key."""
+
+
+class ModelError(As2dError):
+    """A model cannot be fetched, verified, converted or loaded."""
+
+
+class PluginError(As2dError):
+    """A plugin is missing, broken or does not fit this version."""
+
+
+class AudioError(As2dError):
+    """A file cannot be read as audio."""
+
+
+class DecodeError(As2dError):
+    """A window could not be decoded."""
+
+
+class OutputError(As2dError):
+    """A result cannot be written."""

@@ -1,0 +1,36 @@
+"""The hooks a plugin may implement, all in one place. Entry-point group: `as2d.v1`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:  # the plugin decides what to import; listing plugins must stay cheap
+    from as2d_cli.decoding.protocols import Drafter, Target, Tokenizer
+    from as2d_cli.registry import ModelEntry
+
+GROUP = "as2d.v1"
+hookspec = pluggy.HookspecMarker("as2d")
+hookimpl = pluggy.HookimplMarker("as2d")
+
+
+@hookspec(firstresult=True)
+def as2d_convert(entry: ModelEntry, source: Path, destination: Path) -> bool | None:
+    """Turn the verified files in `source` into what this plugin loads, inside `destination`."""
+
+
+@hookspec(firstresult=True)
+def as2d_load_target(entry: ModelEntry, path: Path, threads: int) -> Target | None:
+    """Load the converted model in `path` as a target, or return None if it is not this plugin's."""
+
+
+@hookspec(firstresult=True)
+def as2d_load_drafter(entry: ModelEntry, path: Path, threads: int) -> Drafter | None:
+    """Load the converted model in `path` as a drafter, or return None if it is not this plugin's."""
+
+
+@hookspec(firstresult=True)
+def as2d_load_tokenizer(entry: ModelEntry, path: Path) -> Tokenizer | None:
+    """Load only the tokenizer of the converted model in `path`."""

@@ -1,0 +1,166 @@
+"""Frozen values that cross module and process boundaries. No behaviour beyond derived units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Samples = NDArray[np.float32]
+"""Mono audio at `SAMPLE_RATE_HZ`, shape (n_samples,), nominally within [-1, 1]."""
+
+Features = NDArray[np.float32]
+"""Model input for one window, shape (n_mels, n_frames)."""
+
+TokenIds = NDArray[np.int32]
+
+SAMPLE_RATE_HZ = 16_000
+WINDOW_S = 30.0
+"""Longest window: Whisper-type encoders see 30 s at a time."""
+
+Task = Literal["transcribe", "translate"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Window:
+    """One independently decoded span of a file: `samples` starts at sample `start` of the file."""
+
+    index: int
+    start: int
+    samples: Samples
+
+    @property
+    def start_s(self) -> float:
+        """Start within the file, seconds."""
+        return self.start / SAMPLE_RATE_HZ
+
+    @property
+    def duration_s(self) -> float:
+        """Length, seconds."""
+        return len(self.samples) / SAMPLE_RATE_HZ
+
+    @property
+    def end_s(self) -> float:
+        """End within the file, seconds."""
+        return self.start_s + self.duration_s
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of a target for one window; the drafter sees the same request."""
+
+    task: Task = "transcribe"
+    language: str | None = None
+    """Whisper language code, or None to detect it from the window."""
+    word_times: bool = False
+    """Whether the caller needs the time of each word (subtitles, JSON)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureSpec:
+    """The front end a model wants; two models with equal specs share one feature array."""
+
+    n_mels: int = 80
+    n_frames: int = 3000
+    """Frames of 10 ms; shorter audio is padded with silence to this length."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_mels, n_frames)."""
+        return (self.n_mels, self.n_frames)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One written word with its place in the window or file, seconds; `text` keeps its leading space."""
+
+    text: str
+    start_s: float
+    end_s: float
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A run of words shown together (a subtitle cue, a sentence); times are seconds in the file."""
+
+    start_s: float
+    end_s: float
+    text: str
+    words: tuple[Word, ...] = ()
+    tokens: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One turn of the decode loop: one target pass and what it committed."""
+
+    tokens: tuple[int, ...]
+    proposed: int
+    accepted: int
+    available: int
+    """Draft tokens that were ready and not yet passed when the step began."""
+    ms: float
+    """Wall time of the target's forward pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeStats:
+    """Sums over the steps of one window or of many; `+` adds them."""
+
+    tokens: int = 0
+    steps: int = 0
+    proposed: int = 0
+    accepted: int = 0
+    drafted: int = 0
+    """Tokens the drafter published for these windows."""
+    encode_s: float = 0.0
+    """Target encoder and prompt prefill."""
+    verify_s: float = 0.0
+    """Target passes of the decode loop."""
+    control_s: float = 0.0
+    """Alignment, budget control and bookkeeping between the passes."""
+    wall_s: float = 0.0
+    """Target worker time from job received to result sent."""
+
+    def __add__(self, other: DecodeStats) -> DecodeStats:
+        """Field-wise sum; ratios must be taken from sums, never averaged."""
+        return DecodeStats(
+            *(getattr(self, name) + getattr(other, name) for name in DecodeStats.__slots__)
+        )
+
+    @property
+    def tokens_per_step(self) -> float:
+        """Committed tokens per target pass; 1.0 is plain decoding."""
+        return self.tokens / self.steps if self.steps else 0.0
+
+    @property
+    def acceptance(self) -> float:
+        """Accepted / proposed draft tokens."""
+        return self.accepted / self.proposed if self.proposed else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WindowResult:
+    """What the target made of one window. Word times are relative to the window's start."""
+
+    text: str
+    tokens: tuple[int, ...]
+    language: str | None
+    words: tuple[Word, ...] = ()
+    stats: DecodeStats = field(default_factory=DecodeStats)
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """The finished text of one file."""
+
+    text: str
+    segments: tuple[Segment, ...]
+    language: str | None
+    duration_s: float
+    target: str
+    drafter: str | None
+    task: Task = "transcribe"
