@@ -1,0 +1,177 @@
+"""What is known about models: the shipped models.toml with the user's own file merged over it.
+
+Data only: nothing here touches the network, the cache or a plugin.
+
+How the user's file is merged: a model table with a `source` replaces a shipped model of that name as
+a whole; one without a `source` changes only the keys it gives (`options` and `sha256` key by key).
+A pair replaces a pair of the same name; `default_pair` replaces the default.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from pathlib import Path
+from typing import Literal, TypeAlias, cast, get_args
+
+from as2d_cli.errors import RegistryError
+from as2d_cli.sources import Source, read_source
+from as2d_cli.tables import Table, describe, read_toml, suggestion
+
+SCHEMA = 1
+"""The only format of registry files that this version reads."""
+
+Role = Literal["target", "drafter", "any"]
+OptionValue: TypeAlias = str | int | float | bool | tuple[str, ...]
+
+_MODEL_KEYS = ("plugin", "role", "source", "sha256", "options")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")  # model names become folder names of the cache
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEntry:
+    """One model. `sha256` maps names of source files (after joining) to their hex digests."""
+
+    name: str
+    plugin: str
+    role: Role
+    source: Source
+    sha256: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, OptionValue] = field(default_factory=dict)
+    """Settings that only the plugin understands; they are part of what identifies a converted model."""
+
+    def fits(self, role: Role) -> bool:
+        """Whether the model may be used as `role`."""
+        return self.role in {role, "any"}
+
+
+@dataclass(frozen=True, slots=True)
+class PairEntry:
+    """A target with a drafter that suits it."""
+
+    name: str
+    target: str
+    drafter: str
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """All known models and pairs."""
+
+    models: Mapping[str, ModelEntry]
+    pairs: Mapping[str, PairEntry]
+    default_pair: str
+
+    def model(self, name: str) -> ModelEntry:
+        """Return the model called `name`. Raises `RegistryError` with the nearest names."""
+        if name not in self.models:
+            raise RegistryError(f"there is no model called {name!r}", suggestion(name, self.models))
+        return self.models[name]
+
+    def pair(self, name: str | None = None) -> PairEntry:
+        """Return the pair called `name`, or the default pair. Raises `RegistryError`."""
+        chosen = self.default_pair if name is None else name
+        if chosen not in self.pairs:
+            raise RegistryError(f"there is no pair called {chosen!r}", suggestion(chosen, self.pairs))
+        return self.pairs[chosen]
+
+
+def load_registry(user_file: Path | None = None) -> Registry:
+    """Read the shipped registry and merge the user's file over it.
+
+    The user's file is `user_file`, else `$AS2D_MODELS`, else `models.toml` in the user's configuration
+    folder if there is one. Raises `RegistryError` naming file, table and key.
+    """
+    with resources.as_file(resources.files("as2d_cli") / "models.toml") as shipped:
+        registry = _merge(Registry({}, {}, ""), read_toml(shipped))
+    own = user_file or user_registry_file()
+    return _merge(registry, read_toml(own)) if own else registry
+
+
+def user_registry_file() -> Path | None:
+    """Return the user's registry file: `$AS2D_MODELS`, else the one in the configuration folder, if any."""
+    if given := os.environ.get("AS2D_MODELS"):
+        return Path(given)
+    import platformdirs  # not at the top: only needed once a registry is read
+
+    file = platformdirs.user_config_path("as2d", appauthor=False) / "models.toml"
+    return file if file.is_file() else None
+
+
+def _merge(base: Registry, top: Table) -> Registry:
+    top.allow("schema", "default_pair", "models", "pairs")
+    schema = top.required("schema", int)
+    if schema != SCHEMA:
+        top.fail("schema", f"this version reads schema {SCHEMA}, found {schema}")
+    models = dict(base.models)
+    for name, table in top.tables("models"):
+        models[name] = _read_model(name, table, base.models.get(name))
+    pairs = dict(base.pairs)
+    for name, table in top.tables("pairs"):
+        table.allow("target", "drafter")
+        pairs[name] = PairEntry(name, table.required("target", str), table.required("drafter", str))
+    for pair in pairs.values():
+        _check_pair(pair, models, Table(top.file, f"pairs.{pair.name}", {}))
+    default = top.optional("default_pair", str) or base.default_pair
+    if default not in pairs:
+        top.fail("default_pair", f"there is no pair called {default!r}", suggestion(default, pairs))
+    return Registry(models, pairs, default)
+
+
+def _read_model(name: str, table: Table, shipped: ModelEntry | None) -> ModelEntry:
+    table.allow(*_MODEL_KEYS)
+    if not _NAME.fullmatch(name):
+        table.fail(None, f"{name!r} cannot be a model name", "use letters, digits and . _ + -")
+    sha256 = _read_sha256(table.table("sha256"))
+    options = {key: _read_option(table.table("options"), key) for key in table.table("options").values}
+    if shipped is not None and "source" not in table.values:
+        merged = replace(
+            shipped,
+            plugin=table.optional("plugin", str) or shipped.plugin,
+            role=_read_role(table) if "role" in table.values else shipped.role,
+            sha256={**shipped.sha256, **sha256},
+            options={**shipped.options, **options},
+        )
+    else:
+        table.required("source", dict)
+        source = read_source(table.table("source"))
+        merged = ModelEntry(name, table.required("plugin", str), _read_role(table), source, sha256, options)
+    for file_name in merged.sha256:
+        if file_name not in merged.source.file_names:
+            hint = suggestion(file_name, merged.source.file_names)
+            table.table("sha256").fail(file_name, "the source has no such file", hint)
+    return merged
+
+
+def _read_role(table: Table) -> Role:
+    return cast(Role, table.choice("role", get_args(Role)))
+
+
+def _read_sha256(table: Table) -> dict[str, str]:
+    digests = {name: table.required(name, str) for name in table.values}
+    for name, digest in digests.items():
+        if not _SHA256.fullmatch(digest):
+            table.fail(name, f"expected 64 lower-case hexadecimal digits, found {digest!r}")
+    return digests
+
+
+def _read_option(table: Table, key: str) -> OptionValue:
+    value = table.values[key]
+    if isinstance(value, list):
+        return table.texts(key)
+    if not isinstance(value, str | int | float | bool):
+        table.fail(key, f"expected a text, a number, true, false or a list of texts, found {describe(value)}")
+    return value
+
+
+def _check_pair(pair: PairEntry, models: Mapping[str, ModelEntry], table: Table) -> None:
+    roles: tuple[tuple[Role, str], ...] = (("target", pair.target), ("drafter", pair.drafter))
+    for role, name in roles:
+        if name not in models:
+            table.fail(role, f"there is no model called {name!r}", suggestion(name, models))
+        if not models[name].fits(role):
+            table.fail(role, f"{name!r} is not a {role} but a {models[name].role}")
