@@ -1,0 +1,32 @@
+"""The decoding core: draft streams, alignment, budget control and the verify loop.
+
+It knows no model, no terminal and no file; everything here is numpy and plain Python.
+"""
+
+from as2d_cli.decoding.align import Aligner, AlignMode
+from as2d_cli.decoding.controller import Controller, FixedBudget, Hazard, Policy, StepCosts
+from as2d_cli.decoding.drafting import fill
+from as2d_cli.decoding.loop import decode
+from as2d_cli.decoding.protocols import END, DraftToken
+from as2d_cli.decoding.retokenize import Retokenizer
+from as2d_cli.decoding.stream import EMPTY, DraftReader, DraftState, DraftStream, DraftWriter
+
+__all__ = [
+    "EMPTY",
+    "END",
+    "AlignMode",
+    "Aligner",
+    "Controller",
+    "DraftReader",
+    "DraftState",
+    "DraftStream",
+    "DraftToken",
+    "DraftWriter",
+    "FixedBudget",
+    "Hazard",
+    "Policy",
+    "Retokenizer",
+    "StepCosts",
+    "decode",
+    "fill",
+]

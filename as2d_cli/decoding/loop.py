@@ -1,0 +1,139 @@
+"""The decode loop: verify what is ready, commit what the target decided, roll the rest back.
+
+One loop for everything: with the `EMPTY` stream it is plain target-only decoding. The aligner,
+the policy and the drafter choose which candidates ride along; none of them can change what is
+committed, because only tokens the target decided after exactly the committed prefix are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from as2d_cli.decoding.controller import Policy
+from as2d_cli.decoding.protocols import TargetSession
+from as2d_cli.decoding.stream import Clock, DraftReader
+from as2d_cli.decoding.verify import count_accepted, cut
+from as2d_cli.errors import DecodeError
+from as2d_cli.types import Step
+
+LAG_TOKENS = 24
+"""Committed tokens after which a drafter that was behind all the time is cancelled."""
+
+
+class Alignment(Protocol):
+    """Where the next candidates are in the draft. See `align.Aligner`."""
+
+    @property
+    def seen(self) -> int:
+        """Draft tokens fed so far."""
+
+    @property
+    def cursor(self) -> int | None:
+        """Index of the next draft token to propose; None or one not yet seen: nothing to propose."""
+
+    @property
+    def run(self) -> int:
+        """Committed tokens just before the cursor that the draft had right."""
+
+    def feed(self, ids: Sequence[int], *, complete: bool) -> None:
+        """Take newly published draft tokens."""
+
+    def observe(self, tokens: Sequence[int]) -> None:
+        """Take newly committed tokens."""
+
+
+def decode(
+    session: TargetSession,
+    stream: DraftReader,
+    aligner: Alignment,
+    policy: Policy,
+    *,
+    end_id: int,
+    clock: Clock = time.perf_counter,
+) -> Iterator[Step]:
+    """Decode one window, yielding one step per target pass. Never waits for the drafter.
+
+    Between turns the cache holds the prompt and all committed tokens but the last, `pending`. The
+    pending token's row is always needed, so K candidates cost K + 1 rows and commit up to K + 1
+    tokens. Ends at `end_id` or after `session.max_tokens`, as plain decoding does; every committed
+    token but the last is then in the cache.
+
+    Raises DecodeError if the target has no prompt or did not decide every row.
+    """
+    if not session.prompt:
+        raise DecodeError("the target opened a window without a prompt", "report this to the plugin's author")
+    pending, kept, left = session.prompt[-1], session.length, session.max_tokens
+    lag = _Lag()
+    while left > 0:
+        ready = stream.snapshot()
+        drafting = not stream.complete
+        aligner.feed(stream.ids(aligner.seen, ready), complete=stream.complete)
+        ahead = _ahead(stream, aligner.cursor, ready)
+        run = aligner.run
+        allowed = min(len(ahead), left - 1)
+        candidates = ahead[: min(max(policy.choose(allowed, run, drafting), 0), allowed)]
+        began = clock()
+        decided = _forward(session, [pending, *candidates])
+        ms = (clock() - began) * 1e3
+        accepted = count_accepted(decided, candidates)
+        tokens = cut(decided[: accepted + 1], end_id, left)
+        kept += len(tokens)
+        session.rollback(kept)
+        left -= len(tokens)
+        pending = tokens[-1]
+        policy.timed(1 + len(candidates), ms, drafting)
+        policy.learn(run, *_trials(ahead, tokens))
+        aligner.observe(tokens)
+        stream.advance(min(max(aligner.cursor or 0, 0), ready))
+        if drafting and lag.too_long(len(tokens), ready, bool(ahead)):
+            stream.cancel()
+        yield Step(tokens, len(candidates), min(accepted, len(tokens)), len(ahead), ms)
+        if pending == end_id:
+            return
+
+
+def _ahead(stream: DraftReader, cursor: int | None, ready: int) -> list[int]:
+    if cursor is None or not 0 <= cursor < ready:
+        return []
+    return stream.ids(cursor, ready)
+
+
+def _forward(session: TargetSession, rows: list[int]) -> list[int]:
+    decided: list[int] = session.forward(rows).tolist()
+    if len(decided) != len(rows):
+        # MNN's LLM engine does this when the exported graph keeps only the last row's logits.
+        raise DecodeError(
+            f"the target decided {len(decided)} of {len(rows)} rows",
+            "the model's graph must return the logits of all rows",
+        )
+    return decided
+
+
+def _trials(ahead: Sequence[int], tokens: Sequence[int]) -> tuple[int, int]:
+    """How many draft tokens the committed ones put to the test, and how many of these were right.
+
+    The target's own token tests one more draft token for free, so the policy goes on learning
+    even while it proposes nothing.
+    """
+    testable = min(len(ahead), len(tokens))
+    right = count_accepted(tokens, ahead[:testable])
+    return min(right + 1, testable), right
+
+
+class _Lag:
+    """Counts committed tokens for which nothing was ready while the drafter ran and did not gain."""
+
+    def __init__(self) -> None:
+        self._committed = 0
+        self._ready = 0
+
+    def too_long(self, committed: int, ready: int, had_candidates: bool) -> bool:
+        """Tell whether the drafter only takes cpu time from the target: behind, and not catching up."""
+        self._committed = 0 if had_candidates else self._committed + committed
+        if 0 < self._committed < LAG_TOKENS:
+            return False
+        behind = self._committed > 0 and ready - self._ready <= self._committed
+        self._committed, self._ready = 0, ready
+        return behind
