@@ -1,0 +1,94 @@
+"""Whisper's log-mel spectrogram (Radford et al. 2022, section 2.2), fast enough to run beside a model."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from as2d_cli.paths import cache_root
+from as2d_cli.types import SAMPLE_RATE_HZ, Features, FeatureSpec, Samples
+
+_FFT = 400
+_HOP = 160
+_LOWEST = -10.0
+"""log10 of the power that stands for silence."""
+_RANGE = 8.0
+"""What is more than this (log10 units, 80 dB) below the window's maximum is raised to it."""
+
+
+def log_mel(samples: Samples, spec: FeatureSpec) -> Features:
+    """Return the log-mel features of one window, shape `spec.shape`.
+
+    `samples` are padded with silence to the spec's length. Raises ValueError if they are longer: to
+    drop audio is never right here.
+    """
+    length = spec.n_frames * _HOP
+    if len(samples) > length:
+        raise ValueError(f"{len(samples)} samples do not fit {spec.n_frames} frames")
+    # A frame reaches _FFT / 2 to either side of its middle; those beyond the audio hold only silence.
+    n_heard = min(spec.n_frames, -(-(len(samples) + _FFT // 2) // _HOP)) if len(samples) else 0
+    log = np.full(spec.shape, _LOWEST, np.float32)
+    if n_heard:
+        log[:, :n_heard] = _log_power(np.pad(samples, (0, length - len(samples))), n_heard, spec.n_mels)
+    np.maximum(log, log.max() - _RANGE, out=log)
+    log += 4.0
+    log /= 4.0
+    return log
+
+
+def _log_power(padded: Samples, n_frames: int, n_mels: int) -> Features:
+    """Return log10 of the mel powers of the first `n_frames` frames, shape (n_mels, n_frames)."""
+    centred = np.pad(padded, _FFT // 2, mode="reflect")
+    frames = np.lib.stride_tricks.sliding_window_view(centred, _FFT)[::_HOP][:n_frames]
+    spectrum = np.fft.rfft(frames * _window(), axis=1)
+    powers = (spectrum.real**2 + spectrum.imag**2).astype(np.float32, copy=False)
+    mels: Features = mel_filters(n_mels) @ powers.T
+    np.maximum(mels, np.float32(10.0**_LOWEST), out=mels)
+    return np.log10(mels, out=mels)
+
+
+@lru_cache(maxsize=1)
+def _window() -> NDArray[np.float32]:
+    """Return the periodic Hann window, as torch and Whisper have it; numpy's own is symmetric."""
+    return np.hanning(_FFT + 1)[:-1].astype(np.float32)
+
+
+@lru_cache(maxsize=4)
+def mel_filters(n_mels: int) -> NDArray[np.float32]:
+    """Return the Slaney mel filter bank, shape (n_mels, 201); kept on disk, since librosa imports slowly."""
+    path = cache_root() / f"mel-{SAMPLE_RATE_HZ}-{_FFT}-{n_mels}.npy"
+    filters = _kept(path, (n_mels, _FFT // 2 + 1))
+    if filters is None:
+        from librosa.filters import mel  # here: a second of imports that most runs never need
+
+        filters = np.asarray(mel(sr=SAMPLE_RATE_HZ, n_fft=_FFT, n_mels=n_mels), np.float32)
+        with suppress(OSError):  # a cache that cannot be written costs a second per run, no more
+            _keep(path, filters)
+    return filters
+
+
+def _kept(path: Path, shape: tuple[int, int]) -> NDArray[np.float32] | None:
+    try:
+        filters = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return filters if filters.shape == shape and filters.dtype == np.float32 else None
+
+
+def _keep(path: Path, filters: NDArray[np.float32]) -> None:
+    """Write so that another process sees either nothing or all of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            np.save(file, filters, allow_pickle=False)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
