@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, cast, get_args
 
 from as2d_cli.errors import RegistryError
-from as2d_cli.sources import Source, read_source
+from as2d_cli.model_sources import Source, read_source
 from as2d_cli.tables import Table, describe, read_toml, suggestion
 
 SCHEMA = 1

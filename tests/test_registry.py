@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from as2d_cli.errors import RegistryError
+from as2d_cli.model_sources import HuggingFaceSource, PathSource, PypiSource, is_plain_name
 from as2d_cli.registry import load_registry
-from as2d_cli.sources import HuggingFaceSource, PathSource, PypiSource, is_plain_name
 
 PATH_MODEL = """
 schema = 1

