@@ -1,0 +1,218 @@
+"""Turn a transcript into the text of each output format, and put it on disk whole or not at all.
+
+Every format is a function from a Transcript to a str that ends in a newline (or is empty), entered in
+`FORMATS`; its name is also the extension of its files.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import secrets
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from as2d_cli.errors import OutputError
+from as2d_cli.sources import printable, reason
+from as2d_cli.types import Segment, Transcript, Word
+
+SCHEMA_VERSION = 1
+"""Of the JSON formats; raised when a key changes its meaning or goes."""
+
+_FRAME_S = 0.01
+
+
+def format_time(seconds: float, mark: str) -> str:
+    """Return HH:MM:SS and milliseconds after `mark`; hours always, some players drop cues without.
+
+    >>> format_time(3661.5, ",")
+    '01:01:01,500'
+    """
+    minutes, milliseconds = divmod(_milliseconds(seconds), 60_000)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:02d}:{minutes:02d}:{milliseconds // 1000:02d}{mark}{milliseconds % 1000:03d}"
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _cues(transcript: Transcript) -> Iterator[tuple[Segment, str]]:
+    """Yield the segments that have text, and that text on one line."""
+    for segment in transcript.segments:
+        text = " ".join(segment.text.split())
+        if text:
+            yield segment, text
+
+
+def write_txt(transcript: Transcript) -> str:
+    """Return the plain text."""
+    text = transcript.text.strip()
+    return f"{text}\n" if text else ""
+
+
+def write_srt(transcript: Transcript) -> str:
+    """Return SubRip subtitles, one cue per segment."""
+    return "\n".join(
+        f"{number}\n{format_time(segment.start_s, ',')} --> {format_time(segment.end_s, ',')}\n{_cue(text)}\n"
+        for number, (segment, text) in enumerate(_cues(transcript), start=1)
+    )
+
+
+def write_vtt(transcript: Transcript) -> str:
+    """Return WebVTT subtitles, one cue per segment. Valid, if empty, without any."""
+    cues = (
+        f"{format_time(segment.start_s, '.')} --> {format_time(segment.end_s, '.')}\n{_escaped(_cue(text))}\n"
+        for segment, text in _cues(transcript)
+    )
+    return "\n".join(["WEBVTT\n", *cues])
+
+
+def _cue(text: str) -> str:
+    """Return `text` without the arrow that would be read as the times of another cue."""
+    return re.sub("--+>", "->", text)
+
+
+def _escaped(text: str) -> str:
+    """Return `text` with what WebVTT takes for markup escaped (W3C WebVTT, section 4.2.2)."""
+    return text.replace("&", "&amp;").replace("<", "&lt;")
+
+
+def write_tsv(transcript: Transcript) -> str:
+    """Return `start end text` in tab-separated columns, times in whole milliseconds, as Whisper does."""
+    return "start\tend\ttext\n" + "".join(
+        f"{_milliseconds(segment.start_s)}\t{_milliseconds(segment.end_s)}\t{text}\n"
+        for segment, text in _cues(transcript)
+    )
+
+
+def write_csv(transcript: Transcript) -> str:
+    """Return `start,end,text`, quoted by RFC 4180, times in whole milliseconds, as whisper.cpp does."""
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(["start", "end", "text"])
+    for segment, text in _cues(transcript):
+        writer.writerow([_milliseconds(segment.start_s), _milliseconds(segment.end_s), text])
+    return table.getvalue()
+
+
+def write_lrc(transcript: Transcript) -> str:
+    """Return lyrics lines, `[mm:ss.xx]text`; minutes grow beyond 99 as players expect."""
+    lines = []
+    for segment, text in _cues(transcript):
+        minutes, hundredths = divmod(_milliseconds(segment.start_s) // 10, 6000)
+        lines.append(f"[{minutes:02d}:{hundredths // 100:02d}.{hundredths % 100:02d}]{text}\n")
+    return "".join(lines)
+
+
+def write_json(transcript: Transcript) -> str:
+    """Return everything known, in a superset of Whisper's JSON."""
+    return _dumps(_document(transcript), indent=2) + "\n"
+
+
+def write_jsonl(transcript: Transcript) -> str:
+    """Return one line per segment, each as in the JSON format."""
+    return "".join(_dumps(segment) + "\n" for segment in _document(transcript)["segments"])
+
+
+def _document(transcript: Transcript) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "text": transcript.text,
+        "language": transcript.language,
+        "duration": _rounded(transcript.duration_s),
+        "task": transcript.task,
+        "model": transcript.target,
+        "drafter": transcript.drafter,
+        "segments": [_segment(number, segment) for number, segment in enumerate(transcript.segments)],
+    }
+
+
+def _segment(number: int, segment: Segment) -> dict[str, Any]:
+    """Return Whisper's keys. What greedy decoding has no figure for is null; temperature is always 0."""
+    fields: dict[str, Any] = {
+        "id": number,
+        "seek": int(segment.start_s / _FRAME_S),
+        "start": _rounded(segment.start_s),
+        "end": _rounded(segment.end_s),
+        "text": segment.text,
+        "tokens": [int(token) for token in segment.tokens],
+        "temperature": 0.0,
+        "avg_logprob": None,
+        "compression_ratio": _compression_ratio(segment.text),
+        "no_speech_prob": None,
+    }
+    if segment.words:
+        fields["words"] = [_word(word) for word in segment.words]
+    return fields
+
+
+def _word(word: Word) -> dict[str, Any]:
+    return {
+        "word": word.text,
+        "start": _rounded(word.start_s),
+        "end": _rounded(word.end_s),
+        "probability": None if word.probability is None else float(word.probability),
+    }
+
+
+def _rounded(seconds: float) -> float:
+    return round(float(seconds), 3)
+
+
+def _compression_ratio(text: str) -> float:
+    """Return Whisper's measure of repetition: bytes of text per byte of it compressed by zlib."""
+    data = _valid(text).encode()
+    return len(data) / len(zlib.compress(data))
+
+
+def _dumps(value: object, indent: int | None = None) -> str:
+    # allow_nan=False: NaN is no JSON, and no figure here may be one.
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+
+
+def _valid(text: str) -> str:
+    """Return `text` without lone surrogates, which no UTF-8 can hold."""
+    return text.encode("utf-8", "ignore").decode("utf-8")
+
+
+FORMATS: dict[str, Callable[[Transcript], str]] = {
+    "txt": write_txt,
+    "srt": write_srt,
+    "vtt": write_vtt,
+    "tsv": write_tsv,
+    "json": write_json,
+    "jsonl": write_jsonl,
+    "csv": write_csv,
+    "lrc": write_lrc,
+}
+"""Name and extension of each format, and what writes it."""
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Write `text` as UTF-8 without BOM, newlines as they are; `path` holds all of it or is as it was.
+
+    Folders that are missing are made. Raises OutputError.
+    """
+    # Not tempfile: its files are private to the user, and an output is to have the usual mode.
+    temporary = path.with_name(f".as2d-{os.getpid()}-{secrets.token_hex(4)}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with temporary.open("xb") as file:
+                file.write(_valid(text).encode("utf-8"))
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except (OSError, ValueError) as error:
+        raise OutputError(
+            f"{printable(str(path))}: cannot be written: {reason(error)}",
+            "Is there space, and may you write there? -o chooses another folder.",
+        ) from error
