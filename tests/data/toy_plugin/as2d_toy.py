@@ -1,0 +1,40 @@
+"""A plugin whose models are text files; the option `mode` makes its conversion go wrong."""
+
+import os
+import signal
+import time
+
+from as2d_cli.errors import ModelError
+from as2d_cli.hookspecs import hookimpl
+
+CONVERTER_VERSION = "7"
+
+
+@hookimpl
+def as2d_convert(entry, source, destination):
+    os.write(1, b"chatter of a native converter\n")
+    mode = entry.options.get("mode", "good")
+    if mode == "refuse":
+        return None
+    if mode == "nothing":
+        return True
+    if mode == "bad":
+        raise ModelError("the weights are odd", "use other weights")
+    if mode == "bug":
+        raise ZeroDivisionError("a bug of the plugin")
+    if mode == "crash":
+        os.kill(os.getpid(), signal.SIGTERM)
+    (destination / "half.bin").write_bytes(b"half")
+    if mode == "slow":
+        time.sleep(float(entry.options["seconds"]))
+    words = [path.read_text() for path in sorted(source.glob("*.txt"))]
+    (destination / "half.bin").rename(destination / "whole.bin")
+    (destination / "pid").write_text(str(os.getpid()))
+    (destination / "inner").mkdir()
+    (destination / "inner" / "words").write_text(" ".join(words).upper())
+    return True
+
+
+@hookimpl
+def as2d_load_tokenizer(entry, path):
+    return (entry.name, path)

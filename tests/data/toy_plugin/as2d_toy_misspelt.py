@@ -1,0 +1,6 @@
+from as2d_cli.hookspecs import hookimpl
+
+
+@hookimpl
+def as2d_load_targt(entry, path, threads):
+    return None
