@@ -63,9 +63,9 @@ class DraftStream:
     Raises DecodeError if the buffer is too small, read-only or not aligned to 8 bytes.
     """
 
-    def __init__(self, buffer: Buffer, capacity: int, clock: Clock = time.monotonic) -> None:
+    def __init__(self, buffer: Buffer | None, capacity: int, clock: Clock = time.monotonic) -> None:
         needed = self.bytes_needed(capacity)
-        if memoryview(buffer).nbytes < needed:
+        if buffer is None or memoryview(buffer).nbytes < needed:  # None: closed shared memory
             raise DecodeError(f"a draft stream of {capacity} tokens needs {needed} bytes")
         self.capacity = capacity
         self.clock = clock

@@ -1,0 +1,67 @@
+"""The scripted drafter: hears what the target hears, but not quite, and can go wrong in every way."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from as2d_cli.decoding.protocols import END, DrafterSpec, DraftToken
+from as2d_cli.errors import DecodeError
+from as2d_cli.types import Features, FeatureSpec, Request
+from as2d_scripted.script import Script, mishear
+from as2d_scripted.tokenizer import ScriptedTokenizer
+
+_LOOP_WORDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedDrafter:
+    """Drafts the script with errors. Give it the target's script options.
+
+    `error_rate` is the share of words misheard, by `noise_seed`. From word `loop_at` on it repeats
+    five words without end; it leaves out `omit_words` words from `omit_at` on. It sleeps
+    `start_delay_ms` before the first token and `delay_ms` before each. Before token `fail_at` it
+    raises DecodeError, before token `exit_at` its process dies (-1: never).
+    """
+
+    script: Script = field(default_factory=Script)
+    error_rate: float = 0.0
+    noise_seed: int = 0
+    loop_at: int = -1
+    omit_at: int = 0
+    omit_words: int = 0
+    start_delay_ms: float = 0.0
+    delay_ms: float = 0.0
+    fail_at: int = -1
+    exit_at: int = -1
+    tokenizer: ScriptedTokenizer = field(default_factory=ScriptedTokenizer)
+
+    @property
+    def spec(self) -> DrafterSpec:
+        """Facts about the model."""
+        return DrafterSpec(FeatureSpec(), languages=None)
+
+    def draft(self, features: Features, request: Request) -> Iterator[DraftToken]:
+        """Yield the draft of one window."""
+        time.sleep(self.start_delay_ms / 1e3)
+        for index, token in enumerate(self._tokens(self.script.read(features))):
+            if index == self.exit_at:
+                os._exit(70)
+            if index == self.fail_at:
+                raise DecodeError(f"the scripted drafter fails before token {index}, as asked")
+            time.sleep(self.delay_ms / 1e3)
+            yield DraftToken(token)
+        yield DraftToken(END)
+
+    def _tokens(self, words: list[str]) -> Iterator[int]:
+        heard = mishear(words, self.error_rate, self.noise_seed)
+        del heard[self.omit_at : self.omit_at + self.omit_words]
+        spoken: Iterator[str] = iter(heard)
+        if self.loop_at >= 0:
+            looped = heard[self.loop_at : self.loop_at + _LOOP_WORDS]
+            spoken = itertools.chain(heard[: self.loop_at], itertools.cycle(looped))
+        for word in spoken:
+            yield from self.tokenizer.encode(f" {word}")

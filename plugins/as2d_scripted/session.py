@@ -1,0 +1,97 @@
+"""The scripted decode state: a list of tokens in place of a KV cache."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from as2d_cli.errors import DecodeError
+from as2d_cli.types import TokenIds, Word
+
+
+def _no_cost(rows: int) -> None:
+    """Cost nothing."""
+
+
+def _no_words(tokens: Sequence[int], duration_s: float) -> tuple[Word, ...]:
+    """Know no words."""
+    return ()
+
+
+class ScriptedSession:
+    """Decides the script's next token after exactly the prompt and the script so far, else a hash.
+
+    So each decision depends on every token in the cache: one too many, one missing or one wrong
+    changes the text. `cost` is called with the number of rows of every pass, to let time pass.
+    Raises DecodeError on every call that a real cache would punish later.
+    """
+
+    def __init__(
+        self,
+        script: Sequence[int],
+        *,
+        prompt: Sequence[int],
+        vocab_size: int,
+        max_tokens: int,
+        cost: Callable[[int], None] = _no_cost,
+        words: Callable[[Sequence[int], float], tuple[Word, ...]] = _no_words,
+    ) -> None:
+        self.prompt = tuple(prompt)
+        self.max_tokens = max_tokens
+        self.language: str | None = None
+        self.passes = 0
+        """Calls of `forward` so far."""
+        self._text = [*self.prompt, *script]
+        self._cache = list(self.prompt[:-1])
+        self._matching = len(self._cache)  # leading tokens of the cache that equal prompt + script
+        self._vocab_size = vocab_size
+        self._cost = cost
+        self._words = words
+
+    @property
+    def length(self) -> int:
+        """Tokens in the cache, prompt included."""
+        return len(self._cache)
+
+    @property
+    def cached(self) -> tuple[int, ...]:
+        """Copy of what is in the cache."""
+        return tuple(self._cache)
+
+    def forward(self, tokens: Sequence[int]) -> TokenIds:
+        """Append `tokens` and decide after each."""
+        if not tokens:
+            raise DecodeError("a scripted target was asked for no rows")
+        unknown = [token for token in tokens if not 0 <= token < self._vocab_size]
+        if unknown:
+            raise DecodeError(f"a scripted target has no id {unknown[0]}")
+        if len(self._cache) + len(tokens) > len(self.prompt) - 1 + self.max_tokens:
+            raise DecodeError(f"{len(tokens)} rows on top of {len(self._cache)} overflow a scripted cache")
+        self.passes += 1
+        self._cost(len(tokens))
+        return np.array([self._decide(token) for token in tokens], dtype=np.int32)
+
+    def rollback(self, length: int) -> None:
+        """Keep the first `length` tokens of the cache."""
+        if not len(self.prompt) - 1 <= length <= len(self._cache):
+            raise DecodeError(f"a scripted cache of {len(self._cache)} tokens cannot go back to {length}")
+        del self._cache[length:]
+        self._matching = min(self._matching, length)
+
+    def words(self, tokens: Sequence[int], duration_s: float) -> tuple[Word, ...]:
+        """Return the words of committed `tokens`, which must be in the cache."""
+        start = len(self.prompt)
+        if self._cache[start : start + len(tokens)] != list(tokens):
+            raise DecodeError("words were asked for tokens that are not in the scripted cache")
+        return self._words(tokens, duration_s)
+
+    def _decide(self, token: int) -> int:
+        index = len(self._cache)
+        self._cache.append(token)
+        if self._matching == index < len(self._text) and self._text[index] == token:
+            self._matching += 1
+            if self._matching < len(self._text):
+                return self._text[self._matching]
+        return zlib.crc32(np.array(self._cache, dtype=np.int32).tobytes()) % self._vocab_size

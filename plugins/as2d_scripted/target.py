@@ -1,0 +1,88 @@
+"""The scripted target."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from as2d_cli.decoding.protocols import TargetSpec
+from as2d_cli.errors import DecodeError
+from as2d_cli.types import Features, FeatureSpec, Request, Word
+from as2d_scripted.script import Script
+from as2d_scripted.session import ScriptedSession
+from as2d_scripted.tokenizer import ScriptedTokenizer
+
+LANGUAGES = ("en", "de", "fr")
+_TASKS = ("transcribe", "translate")
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedTarget:
+    """Says its script token by token; windows with equal features get equal texts.
+
+    `step_ms` and `encode_ms` are slept, to give passes and encoding a duration. After
+    `fail_at` rows of a window the target raises DecodeError, after `exit_at` its process dies (-1: never).
+    """
+
+    script: Script = field(default_factory=Script)
+    max_tokens: int = 224
+    step_ms: float = 0.0
+    encode_ms: float = 0.0
+    fail_at: int = -1
+    exit_at: int = -1
+    tokenizer: ScriptedTokenizer = field(default_factory=ScriptedTokenizer)
+
+    @property
+    def spec(self) -> TargetSpec:
+        """Facts about the model."""
+        size = self.tokenizer.size
+        specials = 1 + len(LANGUAGES) + len(_TASKS)  # the end id, then the prompt's ids
+        return TargetSpec(FeatureSpec(), end_id=size, vocab_size=size + specials, languages=LANGUAGES)
+
+    def open(self, features: Features, request: Request) -> ScriptedSession:
+        """Prepare the window's text; an unknown language is an error, none given means English."""
+        language = request.language or LANGUAGES[0]
+        if language not in LANGUAGES:
+            raise DecodeError(f"the scripted target does not know {language!r}", f"it knows {LANGUAGES}")
+        time.sleep(self.encode_ms / 1e3)
+        spec = self.spec
+        text = "".join(f" {word}" for word in self.script.read(features))
+        prompt = (
+            spec.end_id + 1 + LANGUAGES.index(language),
+            spec.end_id + 1 + len(LANGUAGES) + _TASKS.index(request.task),
+        )
+        session = ScriptedSession(
+            [*self.tokenizer.encode(text), spec.end_id],
+            prompt=prompt,
+            vocab_size=spec.vocab_size,
+            max_tokens=self.max_tokens,
+            cost=_Trouble(self.step_ms, self.fail_at, self.exit_at).step,
+            words=self._words,
+        )
+        session.language = language
+        return session
+
+    def _words(self, tokens: Sequence[int], duration_s: float) -> tuple[Word, ...]:
+        words = self.tokenizer.decode_bytes(tokens).decode("utf-8", "replace").split()
+        share = duration_s / max(len(words), 1)
+        return tuple(
+            Word(f" {word}", index * share, (index + 1) * share, 1.0) for index, word in enumerate(words)
+        )
+
+
+class _Trouble:
+    """Lets a pass take its time, and everything that the options ask to go wrong go wrong."""
+
+    def __init__(self, step_ms: float, fail_at: int, exit_at: int) -> None:
+        self._step_s, self._fail_at, self._exit_at = step_ms / 1e3, fail_at, exit_at
+        self._rows = 0
+
+    def step(self, rows: int) -> None:
+        self._rows += rows
+        if 0 <= self._exit_at < self._rows:
+            os._exit(70)
+        if 0 <= self._fail_at < self._rows:
+            raise DecodeError(f"the scripted target fails after {self._fail_at} rows, as asked")
+        time.sleep(self._step_s)
