@@ -107,6 +107,13 @@ class SoundfileReader:
         self._sound.close()
 
 
+class _Nameless:
+    """A file without a name, from whose extension FFmpeg would otherwise guess."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.read, self.seek, self.tell = file.read, file.seek, file.tell
+
+
 class AvReader:
     """Reads the first audio stream with FFmpeg. Raises `UnreadableError` if there is no way to."""
 
@@ -117,7 +124,7 @@ class AvReader:
         try:
             # A playlist must not make us open other files or the network.
             self._container = av.open(
-                file, "r", metadata_errors="ignore", options={"protocol_whitelist": "none"}
+                _Nameless(file), "r", metadata_errors="ignore", options={"protocol_whitelist": "none"}
             )
         except (av.error.FFmpegError, OSError, ValueError) as error:
             raise UnreadableError(reason(error)) from error
