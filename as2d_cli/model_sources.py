@@ -75,7 +75,19 @@ class PathSource:
         return self.files
 
 
-Source: TypeAlias = PypiSource | HuggingFaceSource | PathSource
+@dataclass(frozen=True, slots=True)
+class NoSource:
+    """For plugins that need no files: a scripted model, a drafter made of rules."""
+
+    kind: ClassVar[str] = "none"
+
+    @property
+    def file_names(self) -> tuple[str, ...]:
+        """There are none."""
+        return ()
+
+
+Source: TypeAlias = PypiSource | HuggingFaceSource | PathSource | NoSource
 
 
 def read_source(table: Table) -> Source:
@@ -125,6 +137,11 @@ def _read_path(table: Table) -> PathSource:
     return PathSource(table.file.absolute().parent / directory, _read_files(table))
 
 
+def _read_none(table: Table) -> NoSource:
+    table.allow("kind")
+    return NoSource()
+
+
 def _read_files(table: Table) -> tuple[str, ...]:
     table.required("files", list)
     files = table.texts("files")
@@ -163,4 +180,5 @@ _READERS: Mapping[str, Callable[[Table], Source]] = {
     PypiSource.kind: _read_pypi,
     HuggingFaceSource.kind: _read_huggingface,
     PathSource.kind: _read_path,
+    NoSource.kind: _read_none,
 }

@@ -19,6 +19,7 @@ from pathlib import Path
 from as2d_cli import cache, plugins
 from as2d_cli.errors import As2dError, ModelError
 from as2d_cli.fetch import Progress, fetch, silent
+from as2d_cli.model_sources import NoSource
 from as2d_cli.registry import ModelEntry
 
 
@@ -121,7 +122,7 @@ def _convert(entry: ModelEntry, source: Path, staging: Path) -> None:
     if process.exitcode != 0:
         cause = _why_process_failed(process.exitcode or 0, log)
         raise ModelError(f"model {entry.name!r}: conversion failed: {cause}")
-    if not any((staging / "model").iterdir()):
+    if not any((staging / "model").iterdir()) and not isinstance(entry.source, NoSource):
         raise ModelError(f"model {entry.name!r}: plugin {entry.plugin!r} converted it into nothing")
 
 

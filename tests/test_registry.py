@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from as2d_cli.errors import RegistryError
-from as2d_cli.model_sources import HuggingFaceSource, PathSource, PypiSource, is_plain_name
+from as2d_cli.model_sources import HuggingFaceSource, NoSource, PathSource, PypiSource, is_plain_name
 from as2d_cli.registry import load_registry
 
 PATH_MODEL = """
@@ -94,6 +94,11 @@ def test_a_table_with_source_replaces_the_shipped_model_as_a_whole(write):
     assert isinstance(replaced.source, PathSource)
     assert replaced.sha256 == {}
     assert replaced.options == {}
+
+
+def test_a_model_may_need_no_files_at_all(write):
+    file = write('schema = 1\n[models.m]\nplugin = "scripted"\nrole = "any"\nsource = { kind = "none" }\n')
+    assert load_registry(file).model("m").source == NoSource()
 
 
 def test_a_user_can_set_another_default_pair(write):

@@ -12,7 +12,7 @@ import pytest
 
 from as2d_cli import cache, weights
 from as2d_cli.errors import ModelError, PluginError
-from as2d_cli.model_sources import Package, PathSource, PypiSource
+from as2d_cli.model_sources import NoSource, Package, PathSource, PypiSource
 from as2d_cli.registry import ModelEntry
 
 TOY_PLUGIN = Path(__file__).parent / "data" / "toy_plugin"
@@ -117,6 +117,13 @@ def test_a_failed_conversion_is_one_error_and_leaves_nothing_in_the_cache(entry,
     assert weights.find(with_mode(entry, mode)) is None
 
 
+def test_a_model_without_source_may_convert_into_nothing(entry):
+    entry = replace(with_mode(entry, "nothing"), source=NoSource())
+    folder = weights.ensure(entry)
+    assert leftovers(entry) == [folder.name]
+    assert weights.find(entry) == folder
+
+
 def test_the_hint_of_a_plugins_error_survives_the_process_boundary(entry):
     with pytest.raises(ModelError) as caught:
         weights.ensure(with_mode(entry, "bad"))
@@ -132,7 +139,7 @@ def test_a_conversion_with_a_missing_file_is_made_again(entry):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", '{"files": []}', '{"files": {}}', '{"files": {"../x": {"size": 1, "sha256": ""}}}']
+    "text", ["", "{}", '{"files": []}', '{"files": {"../x": {"size": 1, "sha256": ""}}}']
 )
 def test_a_broken_manifest_makes_a_conversion_count_as_missing(entry, text):
     folder = weights.ensure(entry)

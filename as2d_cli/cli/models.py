@@ -1,0 +1,127 @@
+"""`as2d models`: what is known, what is in the cache, and moving models between the two states."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import typer
+
+from as2d_cli import cache, weights
+from as2d_cli.cli.fetch_progress import shown_progress
+from as2d_cli.errors import As2dError, ModelError
+from as2d_cli.registry import ModelEntry, load_registry
+
+app = typer.Typer(help="List, fetch, check and remove models.", no_args_is_help=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One line of `as2d models list`; `bytes` counts older conversions of the model, too."""
+
+    name: str
+    role: str
+    plugin: str
+    source: str
+    cached: bool
+    bytes: int
+
+
+@app.command("list")
+def list_models(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list instead of a table.")] = False,
+) -> None:
+    """List the known models and which of them are in the cache."""
+    rows = [_row(entry) for entry in load_registry().models.values()]
+    if as_json:
+        typer.echo(json.dumps([asdict(row) for row in rows], indent=2))
+        return
+    table = [("NAME", "ROLE", "PLUGIN", "SOURCE", "CACHED", "SIZE")]
+    table += [
+        (row.name, row.role, row.plugin, row.source, "yes" if row.cached else "no", _size(row.bytes))
+        for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for line in table:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        typer.echo("  ".join(cells).rstrip())
+
+
+@app.command()
+def pull(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", show_default=False)] = None,
+) -> None:
+    """Fetch and convert models ahead of their first use; without NAME those of the default pair.
+
+    Prints the folder of each.
+    """
+    registry = load_registry()
+    pair = registry.pair()
+    for entry in [registry.model(name) for name in names or (pair.target, pair.drafter)]:
+        with shown_progress() as progress:
+            folder = weights.ensure(entry, progress)
+        typer.echo(folder)
+
+
+@app.command()
+def path(name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)]) -> None:
+    """Print the folder of a converted model in the cache."""
+    folder = weights.find(load_registry().model(name))
+    if folder is None:
+        raise _not_cached(name)
+    typer.echo(folder)
+
+
+@app.command()
+def verify(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", show_default=False)] = None,
+) -> None:
+    """Compare the files in the cache with the digests taken when they were made; exit 1 at a difference."""
+    if name is not None and not cache.stored_conversions(_known(name)):
+        raise _not_cached(name)
+    damaged = False
+    for model in [name] if name is not None else cache.stored_models():
+        for folder in cache.stored_conversions(model):
+            faults = cache.damaged_files(folder)
+            damaged = damaged or bool(faults)
+            typer.echo(f"{model} ({folder.name}): {'damaged: ' + ', '.join(faults) if faults else 'ok'}")
+    if damaged:
+        typer.echo("remove the damaged models; they are made anew at their next use", err=True)
+        raise typer.Exit(1)
+
+
+@app.command()
+def remove(names: Annotated[list[str], typer.Argument(metavar="NAME...", show_default=False)]) -> None:
+    """Delete all that the cache holds of models; they are fetched again when next used."""
+    for name in [_known(name) for name in names]:
+        with shown_progress() as progress:
+            removed = weights.remove(name, progress)
+        typer.echo(f"{name}: {'removed' if removed else 'was not in the cache'}", err=True)
+
+
+def _row(entry: ModelEntry) -> _Row:
+    stored = bool(cache.stored_conversions(entry.name))  # spares asking the plugins of all the others
+    size = cache.stored_bytes(entry.name) if stored else 0
+    return _Row(entry.name, entry.role, entry.plugin, entry.source.kind, stored and _is_cached(entry), size)
+
+
+def _is_cached(entry: ModelEntry) -> bool:
+    try:
+        return weights.find(entry) is not None
+    except As2dError as error:  # of one model; the others are listed all the same
+        typer.echo(f"{entry.name}: {error.message}", err=True)
+        return False
+
+
+def _known(name: str) -> str:
+    """Return `name` if the cache or the registry knows it. Raises `RegistryError`."""
+    return name if name in cache.stored_models() else load_registry().model(name).name
+
+
+def _not_cached(name: str) -> ModelError:
+    return ModelError(f"model {name!r} is not in the cache", f"run: as2d models pull {name}")
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 1e6:.1f} MB" if n_bytes else "-"
