@@ -95,6 +95,8 @@ class Aligner:
         else:
             self._owed += len(tokens)
             self._settle()
+            if self._owed and self._complete:
+                self.run = 0  # the draft is used up; what it had right before says nothing any more
         if self.run >= SYNC_RUN or (self._owed and not self._complete):
             self._unsynced = 0  # agreeing, or the draft has simply not come this far
         elif self.run <= before:

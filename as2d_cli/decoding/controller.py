@@ -105,7 +105,7 @@ class StepCosts:
     """Milliseconds of a target pass by row count, with the drafter idle and with it at work.
 
     `idle` and `busy` are measured tables {rows: ms}. Row counts not measured follow the usual shape
-    scaled to the measured ones around them, and a whole table not measured follows the other one.
+    scaled to the measured ones around them; each table likewise follows the other where it has gaps.
     Raises DecodeError if a row count or a time is not positive.
     """
 
@@ -125,8 +125,8 @@ class StepCosts:
     def ms(self, max_rows: int, drafting: bool) -> Floats:
         """Cost of 1..`max_rows` rows, never falling, shape (max_rows,)."""
         # More rows that measured cheaper also bound the cost of fewer: these could be padded.
-        raw = self._raw(max(max_rows, *self._tables[drafting], 1), drafting)
-        return np.minimum.accumulate(raw[::-1])[::-1][:max_rows]
+        bounded: Floats = np.minimum.accumulate(self._raw(max_rows, drafting)[::-1])[::-1]
+        return bounded[:max_rows]
 
     def update(self, rows: int, ms: float, drafting: bool) -> None:
         """Move the cost of `rows` rows towards a new measurement; one outlier moves it little."""
@@ -136,19 +136,21 @@ class StepCosts:
         if not any(self._tables.values()):
             table[rows] = ms
             return
-        known = float(self._raw(rows, drafting)[-1])
+        known = float(self._raw(rows, drafting)[rows - 1])
         ms = min(ms, _MAX_SURPRISE * known)
         table[rows] = known + _EWMA * (ms - known) if rows in table else ms
 
     def _raw(self, max_rows: int, drafting: bool) -> Floats:
-        rows = np.arange(1, max_rows + 1)
-        shape = _shape(rows)
-        table = self._tables[drafting] or self._tables[not drafting]
-        if table:
-            known = np.array(sorted(table))
-            scale = np.array([table[int(row)] for row in known]) / _shape(known)
-            shape = shape * np.interp(rows, known, scale)
-        return shape
+        """Cost of 1..N rows, N at least `max_rows` and every measured row count."""
+        other, own = self._tables[not drafting], self._tables[drafting]
+        rows = np.arange(1, max(max_rows, *other, *own, 1) + 1)
+        curve = _shape(rows)
+        for table in (other, own):
+            if table:
+                known = np.array(sorted(table))
+                scale = np.array([table[int(row)] for row in known]) / curve[known - 1]
+                curve = curve * np.interp(rows, known, scale)
+        return curve
 
 
 def _shape(rows: NDArray[np.int_]) -> Floats:
