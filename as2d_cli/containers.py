@@ -31,6 +31,11 @@ Not Ogg: it stops after the first of several joined streams. Not MP3: it prints 
 the guessed length of a file that does not state one.
 """
 _CHUNK_BYTES = 8 << 20
+_SAMPLE_KINDS = {
+    name: np.dtype(kind)
+    for name, kind in {"u8": "u1", "s16": "i2", "s32": "i4", "s64": "i8", "flt": "f4", "dbl": "f8"}.items()
+}
+"""FFmpeg's packed sample formats."""
 _MAX_DEMUX_ERRORS = 64
 
 
@@ -150,13 +155,12 @@ class AvReader:
         """Yield packets as they decode, passing over the damaged ones."""
         for packet in self._packets():
             try:
-                frames = packet.decode()
+                frames = [frame for frame in packet.decode() if frame.samples and frame.sample_rate]
+                decoded = [(_as_float(frame), frame.sample_rate) for frame in frames]
             except (av.error.FFmpegError, ValueError):
                 self.errors += 1
-                continue
-            for frame in frames:
-                if frame.samples and frame.sample_rate:
-                    yield _as_float(frame), frame.sample_rate
+            else:
+                yield from decoded
 
     def _packets(self) -> Iterator[Any]:
         """Demux to the end. A demuxer that fails is asked again: it may find the next packet."""
@@ -179,13 +183,18 @@ class NoAudioStreamError(UnreadableError):
 
 
 def _as_float(frame: av.AudioFrame) -> NDArray[np.float32]:
-    """Return a decoded frame as (n_frames, n_channels), full scale at 1."""
-    data: NDArray[Any] = frame.to_ndarray()
-    data = data.T if frame.format.is_planar else data.reshape(frame.samples, -1)
-    if data.dtype == np.uint8:
+    """Return a decoded frame as (n_frames, n_channels), full scale at 1. Raises ValueError if it is broken."""
+    # Not frame.to_ndarray(): of frames with more than 8 channels it reads planes that do not exist.
+    kind, channels = _SAMPLE_KINDS[frame.format.packed.name], frame.layout.nb_channels
+    if frame.format.is_planar:
+        planes = [np.frombuffer(plane, kind, frame.samples) for plane in frame.planes[:channels]]
+        data = np.stack(planes, axis=1)
+    else:
+        data = np.frombuffer(frame.planes[0], kind, frame.samples * channels).reshape(-1, channels)
+    if kind == np.uint8:
         return ((data.astype(np.float32) - 128.0) / 128.0).astype(np.float32)
-    if np.issubdtype(data.dtype, np.integer):
-        return (data * np.float64(2.0 ** (1 - 8 * data.dtype.itemsize))).astype(np.float32)
+    if np.issubdtype(kind, np.integer):
+        return (data * np.float64(2.0 ** (1 - 8 * kind.itemsize))).astype(np.float32)
     return data.astype(np.float32)
 
 

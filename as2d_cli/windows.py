@@ -24,7 +24,9 @@ _HOP = SAMPLE_RATE_HZ // 100
 _SPANS_HOPS = (10, 30, 60)
 """A place is as quiet as the 0.1, 0.3 and 0.6 s around it are on average (in dB): the first keeps a cut
 out of words, the others tell a pause between sentences from the closure of a stop consonant."""
-_QUIET_QUANTILE = 0.05
+_LOUD_QUANTILE = 0.8
+_PAUSE_DB = 25.0
+"""Places this far below the level of speech are pauses, however deep; which is taken is a matter of time."""
 _EARLIER_DB_PER_S = 0.75
 """How much quieter a place must be to be preferred to one a second later; short windows cost a model
 as much as long ones."""
@@ -63,16 +65,18 @@ def _cut(samples: Samples) -> tuple[Samples, Samples]:
 def _quietest(samples: Samples, earliest: int, latest: int) -> int:
     """Return the sample from `earliest` to `latest` where a cut does the least harm, preferring late ones.
 
-    Places no louder than the quietest twentieth of the audio count as equally quiet; in steady sound
-    that is everywhere, and the cut falls at the end.
+    In steady sound, and in silence, that is the last place.
     """
     levels_db = np.mean([_levels_db(samples, span) for span in _SPANS_HOPS], axis=0)
-    quiet_db = float(np.quantile(levels_db, _QUIET_QUANTILE))
+    pause_db = float(np.quantile(levels_db, _LOUD_QUANTILE)) - _PAUSE_DB
     places = np.arange(len(levels_db)) * _HOP
     lateness_db = (latest - places) / SAMPLE_RATE_HZ * _EARLIER_DB_PER_S
-    scores = np.maximum(levels_db, quiet_db) + lateness_db
+    scores = np.maximum(levels_db, pause_db) + lateness_db
     scores[(places < earliest) | (places > latest)] = np.inf
-    return int(places[int(np.argmin(scores))])
+    best = int(np.argmin(scores))
+    nearby = slice(max(0, best - _SPANS_HOPS[-1] // 2), best + _SPANS_HOPS[-1] // 2)
+    # The latest place of a pause is its edge; go to its middle.
+    return int(places[nearby][int(np.argmin(np.where(np.isinf(scores), np.inf, levels_db)[nearby]))])
 
 
 def _levels_db(samples: Samples, span: int) -> NDArray[np.float64]:

@@ -1,0 +1,81 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from as2d_cli import features
+from as2d_cli.features import log_mel, mel_filters
+from as2d_cli.types import FeatureSpec
+
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("AS2D_CACHE_DIR", str(tmp_path))
+    mel_filters.cache_clear()
+    yield tmp_path
+    mel_filters.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def jfk():
+    return soundfile.read(DATA / "jfk.flac", dtype="float32")[0]
+
+
+@pytest.mark.parametrize("n_mels", [80, 128])
+def test_features_equal_those_of_faster_whisper(jfk, n_mels):
+    reference = np.load(DATA / "jfk-log-mel.npz")[f"every_50th_frame_{n_mels}"]
+    got = log_mel(jfk, FeatureSpec(n_mels=n_mels))
+    assert got.shape == (n_mels, 3000)
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got[:, ::50], reference, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_samples", [1, 159, 160, 200, 201, 16_000, 479_900, 480_000])
+def test_skipping_silent_frames_changes_nothing(n_samples):
+    samples = np.random.default_rng(n_samples).standard_normal(n_samples).astype(np.float32)
+    padded = np.pad(samples, (0, 480_000 - n_samples))
+    np.testing.assert_allclose(log_mel(samples, FeatureSpec()), log_mel(padded, FeatureSpec()), atol=1e-6)
+
+
+@pytest.mark.parametrize("n_samples", [0, 16_000])
+def test_silence_is_the_same_everywhere(n_samples):
+    got = log_mel(np.zeros(n_samples, np.float32), FeatureSpec(n_frames=200))
+    np.testing.assert_allclose(got, np.full((80, 200), -1.5), atol=1e-6)
+
+
+def test_audio_that_does_not_fit_is_refused_and_not_cut():
+    with pytest.raises(ValueError, match="161 samples do not fit 1 frames"):
+        log_mel(np.zeros(161, np.float32), FeatureSpec(n_frames=1))
+
+
+def test_filters_are_kept_and_a_broken_copy_is_made_anew(cache, jfk):
+    expected = log_mel(jfk, FeatureSpec())
+    (kept,) = cache.iterdir()
+    for content in (b"", b"garbage", kept.read_bytes()[:-100]):
+        kept.write_bytes(content)
+        mel_filters.cache_clear()
+        np.testing.assert_array_equal(log_mel(jfk, FeatureSpec()), expected)
+        assert [path.name for path in cache.iterdir()] == [kept.name]
+        assert np.load(kept).shape == (80, 201)
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, monkeypatch, jfk):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("AS2D_CACHE_DIR", str(tmp_path / "file" / "below"))
+    assert log_mel(jfk, FeatureSpec()).shape == (80, 3000)
+
+
+def test_kept_filters_spare_the_import_of_librosa(cache):
+    mel_filters(80)
+    code = (
+        "import sys, numpy as np; from as2d_cli.features import log_mel; "
+        "from as2d_cli.types import FeatureSpec; "
+        "log_mel(np.zeros(9, np.float32), FeatureSpec()); sys.exit('librosa' in sys.modules)"
+    )
+    root = str(Path(features.__file__).parents[1])
+    assert subprocess.run([sys.executable, "-c", code], cwd=root, check=False).returncode == 0
