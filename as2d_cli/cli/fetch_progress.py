@@ -45,14 +45,14 @@ def _bar() -> Iterator[Progress]:
         TimeElapsedColumn(),
     )
     with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task("", total=None)
-        shown = ""
+        task, shown = None, ""
 
         def progress(stage: str, done: int, total: int | None) -> None:
-            nonlocal shown
-            if stage != shown:
-                shown = stage
-                bars.reset(task, description=stage, total=total)
+            nonlocal task, shown
+            if task is None or stage != shown:
+                if task is not None:
+                    bars.remove_task(task)  # a new one, since rich cannot take a known total back
+                task, shown = bars.add_task(stage, total=total), stage
             bars.update(task, completed=done, total=total)
 
         yield progress
