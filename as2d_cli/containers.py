@@ -183,14 +183,16 @@ class NoAudioStreamError(UnreadableError):
 
 
 def _as_float(frame: av.AudioFrame) -> NDArray[np.float32]:
-    """Return a decoded frame as (n_frames, n_channels), full scale at 1. Raises ValueError if it is broken."""
+    """Return a decoded frame as (n_frames, n_channels), full scale at 1. Raises ValueError if broken."""
     # Not frame.to_ndarray(): of frames with more than 8 channels it reads planes that do not exist.
     kind, channels = _SAMPLE_KINDS[frame.format.packed.name], frame.layout.nb_channels
     if frame.format.is_planar:
-        planes = [np.frombuffer(plane, kind, frame.samples) for plane in frame.planes[:channels]]
+        planes = [np.frombuffer(memoryview(plane), kind, frame.samples) for plane in frame.planes[:channels]]
         data = np.stack(planes, axis=1)
     else:
-        data = np.frombuffer(frame.planes[0], kind, frame.samples * channels).reshape(-1, channels)
+        data = np.frombuffer(memoryview(frame.planes[0]), kind, frame.samples * channels).reshape(
+            -1, channels
+        )
     if kind == np.uint8:
         return ((data.astype(np.float32) - 128.0) / 128.0).astype(np.float32)
     if np.issubdtype(kind, np.integer):

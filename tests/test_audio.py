@@ -142,6 +142,12 @@ def test_channels_are_averaged(jfk, disguised):
     assert stream.warnings == []
 
 
+def test_more_channels_than_ffmpeg_has_names_for_are_averaged(jfk, disguised):
+    content = encoded(np.tile(jfk[:48_000, np.newaxis], 34), format="OGG", subtype="VORBIS")
+    samples, _ = listen(disguised(content))
+    assert similarity(samples, jfk) > 0.95
+
+
 def test_channels_that_cancel_are_not_averaged_away(jfk, disguised):
     samples, stream = listen(disguised(encoded(np.stack([jfk, -jfk], axis=1))))
     np.testing.assert_allclose(np.abs(samples), np.abs(jfk), atol=1e-6)
