@@ -1,0 +1,1 @@
+"""Whisper-family targets and drafters on MNN."""

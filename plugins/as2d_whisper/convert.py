@@ -1,0 +1,97 @@
+"""Turns a Whisper checkpoint into what this plugin loads: two MNN graphs, the embeddings, the facts.
+
+The native converter is entered directly. MNN's `mnnconvert` script is never used: it installs and
+runs a telemetry package (docs/decisions/0002-converter.md).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import cast
+
+import numpy as np
+
+from as2d_cli.errors import ModelError
+from as2d_whisper.checkpoint import Checkpoint, read_checkpoint, read_json
+from as2d_whisper.graph import HEAD_SIZE, build_decoder, build_encoder
+from as2d_whisper.tokenizer import repair_tokenizer
+
+QUANT_BLOCK = 64
+_WEIGHT_BITS = (2, 4, 8, 16, 32)
+
+
+def onnx_to_mnn(
+    onnx_path: Path, mnn_path: Path, *, weight_bits: int = 32, extra_args: Sequence[str] = ()
+) -> None:
+    """Convert one ONNX file with `weight_bits` per weight. Raises `ModelError`.
+
+    Prints to the process's stdout; callers run it in a child process.
+    """
+    import _tools  # the wheel's native converter
+
+    if weight_bits not in _WEIGHT_BITS:
+        raise ModelError(f"{weight_bits} weight bits asked for", f"use one of {_WEIGHT_BITS}")
+    arguments = ["mnnconvert", "-f", "ONNX", "--modelFile", str(onnx_path), "--MNNModel", str(mnn_path)]
+    arguments += ["--bizCode", "as2d", *extra_args]
+    if weight_bits == 16:
+        arguments.append("--fp16")
+    elif weight_bits < 16:
+        arguments += ["--weightQuantBits", str(weight_bits), "--weightQuantBlock", str(QUANT_BLOCK)]
+    _tools.mnnconvert(arguments)
+    if not mnn_path.is_file() or mnn_path.stat().st_size == 0:
+        raise ModelError(f"MNN could not convert {onnx_path.name}")
+
+
+def convert(source: Path, destination: Path, options: Mapping[str, object]) -> None:
+    """Write the converted form of the checkpoint in `source` to `destination`. Raises `ModelError`."""
+    checkpoint = read_checkpoint(source)
+    if checkpoint.d_model != checkpoint.n_heads * HEAD_SIZE:
+        raise ModelError(
+            f"{source}: heads of {checkpoint.d_model / checkpoint.n_heads:g} values; expected 64"
+        )
+    facts = _facts(source, checkpoint)
+    with TemporaryDirectory(dir=destination) as scratch:
+        onnx_path = Path(scratch) / "graph.onnx"
+        build_encoder(checkpoint, onnx_path)
+        onnx_to_mnn(onnx_path, destination / "encoder.mnn", weight_bits=_bits(options, "encoder_bits", 32))
+        heads = cast("list[tuple[int, int]]", facts["alignment_heads"])
+        build_decoder(checkpoint, heads, onnx_path)
+        onnx_to_mnn(onnx_path, destination / "decoder.mnn", weight_bits=_bits(options, "decoder_bits", 8))
+    np.save(destination / "embeddings.npy", checkpoint["decoder/embeddings/weight"].astype(np.float16))
+    np.save(destination / "positions.npy", checkpoint["decoder/position_encodings/encodings"])
+    (destination / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
+    repair_tokenizer(source / "tokenizer.json", destination / "tokenizer.json")
+    for name in ("config.json", "generation_config.json"):
+        if (source / name).is_file():
+            shutil.copyfile(source / name, destination / name)
+
+
+def _bits(options: Mapping[str, object], name: str, default: int) -> int:
+    value = options.get(name, default)
+    if not isinstance(value, int):
+        raise ModelError(f"option {name} is {value!r}; expected one of {_WEIGHT_BITS}")
+    return value
+
+
+def _facts(source: Path, checkpoint: Checkpoint) -> dict[str, object]:
+    config = read_json(source / "config.json")
+    generation = source / "generation_config.json"
+    if generation.is_file():  # Hugging Face keeps the decoding rules apart from the dimensions
+        config |= read_json(generation)
+    suppress = config.get("suppress_ids", config.get("suppress_tokens")) or []
+    begin = config.get("suppress_ids_begin", config.get("begin_suppress_tokens")) or []
+    return {
+        "d_model": checkpoint.d_model,
+        "n_mels": checkpoint.n_mels,
+        "n_audio_positions": checkpoint.n_audio_positions,
+        "n_text_positions": checkpoint.n_text_positions,
+        "n_decoder_layers": checkpoint.n_layers("decoder"),
+        "vocab_size": checkpoint.vocab_size,
+        "suppress": suppress,
+        "suppress_begin": begin,
+        "alignment_heads": config.get("alignment_heads") or [],
+    }

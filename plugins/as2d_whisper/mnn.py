@@ -1,0 +1,87 @@
+"""The few calls this plugin makes into MNN, with its traps fenced off.
+
+MNN keeps the GIL during a call, returns views into memory that it owns, reads `memory` only as an
+integer, and prints to file descriptor 1 when it starts.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from as2d_cli.errors import ModelError
+
+_MEMORY_LOW = 2  # keep quantised weights quantised
+
+
+@contextmanager
+def quiet_stdout() -> Iterator[None]:
+    """Point file descriptor 1 at the null device while native code may print to it."""
+    sys.stdout.flush()
+    saved = os.dup(1)
+    null = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(null, 1)
+        yield
+    finally:
+        os.dup2(saved, 1)
+        os.close(null)
+        os.close(saved)
+
+
+class Var:
+    """An MNN tensor that is kept alive as long as arrays that view it may be used."""
+
+    __slots__ = ("handle",)
+
+    def __init__(self, handle: Any) -> None:  # noqa: ANN401  # an untyped native object
+        self.handle = handle
+
+    def view(self) -> NDArray[np.float32]:
+        """Return the tensor as an array that is valid only while this `Var` lives."""
+        array: NDArray[np.float32] = self.handle.read()
+        return array
+
+    def copy(self) -> NDArray[np.float32]:
+        """Return the tensor as an array of its own."""
+        return np.array(self.handle.read())
+
+
+def constant(array: NDArray[np.float32]) -> Var:
+    """Copy a C-contiguous float32 array into a new tensor."""
+    import MNN.expr as expr
+
+    return Var(expr.const(array, list(array.shape), expr.NCHW, expr.float))
+
+
+class Graph:
+    """A loaded MNN graph with fixed input and output names."""
+
+    def __init__(self, path: Path, inputs: Sequence[str], outputs: Sequence[str], threads: int) -> None:
+        """Load `path`. Raises `ModelError` if it is missing or broken."""
+        if not path.is_file():
+            raise ModelError(f"{path}: missing", "as2d models verify, then as2d models pull")
+        with quiet_stdout():
+            from MNN import nn  # importing it prints
+
+            settings = {"backend": "CPU", "numThread": threads, "precision": "high", "memory": _MEMORY_LOW}
+            self._runtime = nn.create_runtime_manager((settings,))
+            self._module = nn.load_module_from_file(
+                str(path), list(inputs), list(outputs), runtime_manager=self._runtime, shape_mutable=True
+            )
+        if self._module is None:
+            raise ModelError(f"{path}: MNN cannot load it", "as2d models verify, then as2d models pull")
+
+    def run(self, *inputs: Var) -> list[Var]:
+        """Run the graph. Raises `ModelError` if MNN gives nothing back (out of memory, bad shapes)."""
+        outputs = self._module.forward([item.handle for item in inputs])
+        if not outputs:
+            raise ModelError("MNN failed to run a graph", "is there enough memory?")
+        return [Var(item) for item in outputs]

@@ -1,0 +1,161 @@
+"""A loaded Whisper: encode a window, run decoder rows over an explicit key/value cache."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from as2d_cli.errors import ModelError
+from as2d_cli.types import Features, FeatureSpec
+from as2d_whisper.graph import KEY_MULTIPLE
+from as2d_whisper.mnn import Graph, Var, constant
+from as2d_whisper.tokenizer import WhisperTokenizer
+
+_MASKED = np.float32(-1e9)
+_CACHE_STEP = 32
+"""Cached keys are handed over in multiples of this, so that MNN seldom sees a new shape."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Dimensions and decoding rules, written when the model was converted."""
+
+    d_model: int
+    n_mels: int
+    n_audio_positions: int
+    n_text_positions: int
+    n_decoder_layers: int
+    vocab_size: int
+    suppress: tuple[int, ...]
+    suppress_begin: tuple[int, ...]
+    alignment_heads: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def read(cls, path: Path) -> Facts:
+        """Read `facts.json`. Raises `ModelError`."""
+        try:
+            raw = json.loads(path.read_text(encoding="utf-8"))
+            raw["alignment_heads"] = tuple((int(layer), int(head)) for layer, head in raw["alignment_heads"])
+            raw["suppress"], raw["suppress_begin"] = tuple(raw["suppress"]), tuple(raw["suppress_begin"])
+            return cls(**raw)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ModelError(f"{path}: {error}", "as2d models verify, then as2d models pull") from error
+
+
+class WhisperModel:
+    """Graphs, embeddings and tokenizer of one converted model."""
+
+    def __init__(self, folder: Path, threads: int, *, exact_rows: bool) -> None:
+        """Load the converted model in `folder`. Raises `ModelError`.
+
+        With `exact_rows` a lone row is padded to two, because MNN's one-row kernels round differently:
+        then a row's result has the same bits whatever rows run with it. Without, rows run one at a time.
+        """
+        self._exact_rows = exact_rows
+        self.facts = Facts.read(folder / "facts.json")
+        self.tokenizer = WhisperTokenizer(folder / "tokenizer.json")
+        self.features = FeatureSpec(self.facts.n_mels, 2 * self.facts.n_audio_positions)
+        self.is_multilingual = self.facts.vocab_size >= 51865  # openai/whisper `model.py`
+        # read from disk on demand: a step touches a few rows of a table of tens of megabytes
+        self._embeddings = np.load(folder / "embeddings.npy", mmap_mode="r")
+        self._positions = np.load(folder / "positions.npy")
+        cross = [f"{kind}_{i}" for i in range(self.facts.n_decoder_layers) for kind in ("key", "value")]
+        self._encoder = Graph(folder / "encoder.mnn", ["mel"], cross, threads)
+        outputs = ["logits", "present", *["alignment"] * bool(self.facts.alignment_heads)]
+        self._decoder = Graph(folder / "decoder.mnn", ["x", "past", "mask", *cross], outputs, threads)
+
+    @property
+    def cache_width(self) -> int:
+        """Values that one cached token takes: keys and values of all layers."""
+        return 2 * self.facts.n_decoder_layers * self.facts.d_model
+
+    def encode(self, features: Features) -> list[Var]:
+        """Return cross-attention keys and values per layer for `features` of shape `self.features.shape`."""
+        if features.shape != self.features.shape:
+            raise ModelError(f"features of shape {features.shape}, expected {self.features.shape}")
+        return self._encoder.run(constant(np.ascontiguousarray(features[None], np.float32)))
+
+    def decode(self, audio: list[Var], cache: Cache, tokens: Sequence[int]) -> Rows:
+        """Run `tokens` after the cached ones and append their keys and values to the cache.
+
+        Raises `ModelError` if the context is too short for them.
+        """
+        if cache.length + len(tokens) > self.facts.n_text_positions:
+            raise ModelError(
+                f"{cache.length + len(tokens)} tokens in a context of {self.facts.n_text_positions}"
+            )
+        if self._exact_rows:
+            return self._run(audio, cache, tokens)
+        for token in tokens[:-1]:
+            self._run(audio, cache, [token])
+        return self._run(audio, cache, tokens[-1:])
+
+    def _run(self, audio: list[Var], cache: Cache, tokens: Sequence[int]) -> Rows:
+        """One pass. The keys number a multiple of `KEY_MULTIPLE`, which exactness needs (see `graph`).
+
+        Row counts never mix one with more: MNN 3.6.1 crashes when a broadcast product of one row is
+        followed by one of several.
+        """
+        start, kept = cache.length, len(tokens)
+        padded = [*tokens, *[0] * (self._exact_rows and kept == 1)]
+        rows = len(padded)
+        x = self._embeddings[padded].astype(np.float32) + self._positions[_positions(start, rows, self)]
+        keys = -(-(start + rows) // _CACHE_STEP) * _CACHE_STEP
+        past = keys - rows
+        mask = np.full((1, 1, keys, rows), _MASKED, np.float32)
+        mask[0, 0, :start] = 0
+        mask[0, 0, past:] = np.where(np.tri(rows, dtype=bool).T, np.float32(0), _MASKED)
+        outputs = self._decoder.run(constant(x[None]), constant(cache.rows[:past]), constant(mask), *audio)
+        cache.append(outputs[1].view()[:kept])
+        return Rows(outputs, kept)
+
+
+def _positions(start: int, rows: int, model: WhisperModel) -> NDArray[np.intp]:
+    """Positions of the rows; a padding row past the end of the context takes the last one."""
+    return np.minimum(np.arange(start, start + rows), model.facts.n_text_positions - 1)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The outputs of one pass; its arrays are valid only while it lives."""
+
+    outputs: list[Var]
+    count: int
+
+    @property
+    def logits(self) -> NDArray[np.float32]:
+        """Unfiltered logits, shape (count, vocab)."""
+        return self.outputs[0].view()[0, : self.count]
+
+    @property
+    def alignment(self) -> NDArray[np.float32]:
+        """Cross-attention probabilities of the alignment heads, shape (count, heads, frames)."""
+        return self.outputs[2].view()[: self.count, :, :, 0]
+
+
+assert _CACHE_STEP % KEY_MULTIPLE == 0, "exactness of rows depends on it"
+
+
+class Cache:
+    """Keys and values of the tokens so far, token by token; rollback only moves `length`."""
+
+    def __init__(self, capacity: int, width: int) -> None:
+        """Room for `capacity` tokens of `width` values."""
+        self.rows: NDArray[np.float32] = np.zeros((capacity + _CACHE_STEP, width), np.float32)
+        self.length = 0
+
+    def truncate(self, length: int) -> None:
+        """Forget all but the first `length` tokens. Raises `ModelError` for a length that is not cached."""
+        if not 0 <= length <= self.length:
+            raise ModelError(f"rollback to {length} tokens of {self.length} cached ones")
+        self.length = length
+
+    def append(self, rows: NDArray[np.float32]) -> None:
+        """Add the keys and values of new tokens, shape (R, width)."""
+        self.rows[self.length : self.length + len(rows)] = rows
+        self.length += len(rows)

@@ -1,0 +1,48 @@
+"""Hook implementations of the Whisper plugin. Heavy imports wait until a hook is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from as2d_cli.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from as2d_cli.decoding.protocols import Drafter, Target, Tokenizer
+    from as2d_cli.registry import ModelEntry
+
+CONVERTER_VERSION = "1"
+"""Raised when converted files change meaning, so that older ones are converted anew."""
+
+
+@hookimpl
+def as2d_convert(entry: ModelEntry, source: Path, destination: Path) -> bool:
+    """Convert a CTranslate2 or safetensors checkpoint."""
+    from as2d_whisper.convert import convert
+
+    convert(source, destination, entry.options)
+    return True
+
+
+@hookimpl
+def as2d_load_target(path: Path, threads: int) -> Target:
+    """Load a converted Whisper as a target."""
+    from as2d_whisper.target import WhisperTarget
+
+    return WhisperTarget(path, threads)
+
+
+@hookimpl
+def as2d_load_drafter(path: Path, threads: int) -> Drafter:
+    """Load a converted Whisper as a drafter."""
+    from as2d_whisper.drafter import WhisperDrafter
+
+    return WhisperDrafter(path, threads)
+
+
+@hookimpl
+def as2d_load_tokenizer(path: Path) -> Tokenizer:
+    """Load only the tokenizer."""
+    from as2d_whisper.tokenizer import WhisperTokenizer
+
+    return WhisperTokenizer(path / "tokenizer.json")

@@ -1,0 +1,59 @@
+"""What a Whisper is told before it writes: task, language, no timestamps (openai/whisper `tokenizer.py`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from as2d_cli.errors import ModelError
+from as2d_cli.types import Request
+from as2d_whisper.mnn import Var
+from as2d_whisper.model import Cache, WhisperModel
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Prompt ids and the language they ask for."""
+
+    ids: tuple[int, ...]
+    language: str
+
+
+def languages(model: WhisperModel) -> tuple[str, ...]:
+    """Return the language codes a model can write."""
+    return tuple(model.tokenizer.languages) if model.is_multilingual else ("en",)
+
+
+def open_prompt(model: WhisperModel, audio: list[Var], cache: Cache, request: Request) -> Prompt:
+    """Choose the prompt, detecting the language if need be, and cache all of it but the last token.
+
+    Raises `ModelError` for a language or task the model does not have.
+    """
+    prompt = _choose(model, audio, cache, request)
+    model.decode(audio, cache, prompt.ids[cache.length : -1])
+    return prompt
+
+
+def _choose(model: WhisperModel, audio: list[Var], cache: Cache, request: Request) -> Prompt:
+    special = model.tokenizer.special
+    start, plain = special("<|startoftranscript|>"), special("<|notimestamps|>")
+    language = request.language
+    if language is not None and language not in languages(model):
+        raise ModelError(f"the model does not know the language {language!r}")
+    if not model.is_multilingual:
+        if request.task != "transcribe":
+            raise ModelError("an English-only model cannot translate", "use a multilingual model")
+        return Prompt((start, plain), "en")
+    if language is None:
+        language = _detect(model, audio, cache, start)
+    return Prompt(
+        (start, model.tokenizer.languages[language], special(f"<|{request.task}|>"), plain), language
+    )
+
+
+def _detect(model: WhisperModel, audio: list[Var], cache: Cache, start: int) -> str:
+    """Return the likeliest language token after the start token, as Whisper detects languages."""
+    codes = model.tokenizer.languages
+    scores = model.decode(audio, cache, [start]).logits[0, list(codes.values())]
+    return list(codes)[int(np.argmax(scores))]

@@ -1,0 +1,90 @@
+"""Whisper as a target: greedy text of one window, exact for any number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from as2d_cli.decoding.protocols import TargetSpec
+from as2d_cli.errors import ModelError
+from as2d_cli.types import Features, Request, TokenIds, Word
+from as2d_whisper.model import Cache, WhisperModel
+from as2d_whisper.prompt import languages, open_prompt
+from as2d_whisper.rules import Rules
+from as2d_whisper.tokenizer import WhisperTokenizer
+from as2d_whisper.words import words_of
+
+
+class WhisperTarget:
+    """A loaded Whisper that verifies drafts."""
+
+    def __init__(self, folder: Path, threads: int) -> None:
+        """Load the converted model in `folder`. Raises `ModelError`."""
+        self._model = WhisperModel(folder, threads, exact_rows=True)
+        self._rules = Rules(self._model)
+        self.spec = TargetSpec(
+            features=self._model.features,
+            end_id=self._model.tokenizer.end_id,
+            vocab_size=self._model.facts.vocab_size,
+            languages=languages(self._model),
+        )
+
+    @property
+    def tokenizer(self) -> WhisperTokenizer:
+        """The model's tokenizer."""
+        return self._model.tokenizer
+
+    def open(self, features: Features, request: Request) -> WhisperSession:
+        """Encode a window of shape `spec.features.shape` and prefill the prompt. Raises `ModelError`."""
+        return WhisperSession(self._model, self._rules, features, request)
+
+
+class WhisperSession:
+    """One window: encoder output, key/value cache, prompt."""
+
+    def __init__(self, model: WhisperModel, rules: Rules, features: Features, request: Request) -> None:
+        """Encode, detect the language if the request leaves it open, and prefill."""
+        self._model = model
+        self._rules = rules
+        self._audio = model.encode(features)
+        self._cache = Cache(model.facts.n_text_positions, model.cache_width)
+        self._attention: list[NDArray[np.float16]] | None = [] if request.word_times else None
+        prompt = open_prompt(model, self._audio, self._cache, request)
+        self.prompt = prompt.ids
+        self.language = prompt.language
+        self.max_tokens = model.facts.n_text_positions - len(prompt.ids)
+
+    @property
+    def length(self) -> int:
+        """Tokens in the cache."""
+        return self._cache.length
+
+    def forward(self, tokens: Sequence[int]) -> TokenIds:
+        """Append `tokens` and return the greedy next token after each, shape (len(tokens),)."""
+        start = self._cache.length
+        rows = self._model.decode(self._audio, self._cache, tokens)
+        if self._attention is not None:
+            self._attention += list(rows.alignment.astype(np.float16))
+        first = len(self.prompt) - 1 - start
+        return self._rules.choose(rows.logits, first if 0 <= first < len(tokens) else None)
+
+    def rollback(self, length: int) -> None:
+        """Keep the first `length` tokens. Raises `ModelError` for a length that is not cached."""
+        self._cache.truncate(length)
+        if self._attention is not None:
+            del self._attention[max(0, length - len(self.prompt) + 1) :]
+
+    def words(self, tokens: Sequence[int], duration_s: float) -> tuple[Word, ...]:
+        """Return the words of committed text `tokens` with their times, seconds within the window.
+
+        Raises `ModelError` unless the request asked for word times and the model has alignment heads.
+        """
+        if self._attention is None or not self._model.facts.alignment_heads:
+            raise ModelError("this model was not asked for word times, or has no alignment heads")
+        attention = np.array(self._attention[: len(tokens)], np.float32)
+        return words_of(
+            self._model.tokenizer, tokens, attention, language=self.language, duration_s=duration_s
+        )

@@ -1,0 +1,115 @@
+"""Whisper's byte-level BPE with its special tokens."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from tokenizers import Tokenizer as BpeTokenizer
+
+from as2d_cli.errors import ModelError
+
+_FIRST_MERGE_ID = 256  # ids below are the single bytes
+
+
+class WhisperTokenizer:
+    """Ordinary text <-> ids, and the ids of the special tokens by name."""
+
+    def __init__(self, path: Path) -> None:
+        """Load a `tokenizer.json`. Raises `ModelError`."""
+        try:
+            content = path.read_bytes()
+            self._bpe = BpeTokenizer.from_buffer(content)
+            self._added = {item["content"]: int(item["id"]) for item in json.loads(content)["added_tokens"]}
+        except (OSError, ValueError, KeyError) as error:
+            raise ModelError(f"{path}: not a usable tokenizer: {error}") from error
+        except Exception as error:  # tokenizers raises bare Exception for a bad file
+            raise ModelError(f"{path}: not a usable tokenizer: {error}") from error
+        self.end_id = self.special("<|endoftext|>")
+        self._bytes: dict[int, bytes] = {}
+
+    def special(self, name: str) -> int:
+        """Return the id of a special token. Raises `ModelError` if the model has none of that name."""
+        if name not in self._added:
+            raise ModelError(f"the tokenizer has no token {name}")
+        return self._added[name]
+
+    def has_special(self, name: str) -> bool:
+        """Tell whether a special token exists."""
+        return name in self._added
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the vocabulary and the merge order."""
+        text = json.loads(self._bpe.to_str())["model"]
+        return hashlib.sha256(json.dumps([text["vocab"], text["merges"]]).encode()).hexdigest()
+
+    @cached_property
+    def languages(self) -> dict[str, int]:
+        """Language code -> id of its token, in vocabulary order."""
+        start, stop = self.special("<|startoftranscript|>"), self._added.get("<|translate|>", 0)
+        return {
+            name[2:-2]: token
+            for name, token in sorted(self._added.items(), key=lambda item: item[1])
+            if start < token < stop
+        }
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of `text` as ordinary text: special tokens in it are not recognised."""
+        pieces = text.split("<|")  # a special token cannot be written without its bracket
+        ids: list[int] = []
+        for index, piece in enumerate(pieces):
+            bracket = self._encode("<") + self._encode("|") if index else []
+            ids += bracket + self._encode(piece)
+        return ids
+
+    def _encode(self, text: str) -> list[int]:
+        return list(self._bpe.encode(text, add_special_tokens=False).ids)
+
+    def decode_bytes(self, ids: Sequence[int]) -> bytes:
+        """Return the UTF-8 bytes of `ids`; special ids give nothing."""
+        return b"".join(self._token_bytes(int(token)) for token in ids)
+
+    def _token_bytes(self, token: int) -> bytes:
+        if token not in self._bytes:
+            text = self._bpe.id_to_token(token) if 0 <= token < self.end_id else None
+            self._bytes[token] = bytes(_BYTE_OF[char] for char in text) if text else b""
+        return self._bytes[token]
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """GPT-2's mapping of bytes to printable characters, inverted (openai/gpt-2 `encoder.py`)."""
+    printable = [
+        *range(ord("!"), ord("~") + 1),
+        *range(ord("¡"), ord("¬") + 1),
+        *range(ord("®"), ord("ÿ") + 1),
+    ]
+    rest = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(rest)}
+
+
+_BYTE_OF = _byte_alphabet()
+
+
+def repair_tokenizer(source: Path, destination: Path) -> None:
+    """Copy a `tokenizer.json`, putting back a lost first merge. Raises `ModelError`.
+
+    The widespread file of multilingual Whisper lacks the first BPE merge ("Ġ t"): decoding is
+    unaffected, but " the" would be *encoded* as two tokens. Merge i creates id 256 + i, so the
+    loss shows where the first merge does not create id 256.
+    """
+    try:
+        content = json.loads(source.read_text(encoding="utf-8"))
+        vocab, merges = content["model"]["vocab"], content["model"]["merges"]
+        by_id = {token_id: token for token, token_id in vocab.items()}
+        first = by_id[_FIRST_MERGE_ID]
+        pair = merges[0] if isinstance(merges[0], list) else merges[0].split(" ")
+    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+        raise ModelError(f"{source}: not a BPE tokenizer file: {error}") from error
+    if "".join(pair) == by_id.get(_FIRST_MERGE_ID + 1) and len(first) == 2:
+        lost = [first[0], first[1]]
+        merges.insert(0, lost if isinstance(merges[0], list) else " ".join(lost))
+    destination.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
