@@ -131,7 +131,8 @@ class _Lag:
 
     def too_long(self, committed: int, ready: int, had_candidates: bool) -> bool:
         """Tell whether the drafter only takes cpu time from the target: behind, and not catching up."""
-        self._committed = 0 if had_candidates else self._committed + committed
+        began = ready > 0 and self._ready == 0  # a late start says nothing about its pace: count anew
+        self._committed = 0 if had_candidates or began else self._committed + committed
         if 0 < self._committed < LAG_TOKENS:
             return False
         behind = self._committed > 0 and ready - self._ready <= self._committed
