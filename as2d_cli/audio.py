@@ -17,8 +17,9 @@ import numpy as np
 import soxr
 from numpy.typing import NDArray
 
-from as2d_cli.containers import Chunk, UnreadableError, open_readers
+from as2d_cli.containers import open_readers
 from as2d_cli.errors import AudioError
+from as2d_cli.readers import Chunk, UnreadableError
 from as2d_cli.sources import open_file
 from as2d_cli.types import SAMPLE_RATE_HZ, Samples
 
@@ -58,7 +59,9 @@ class _Findings:
         """Return one line per kind of trouble."""
         lines = []
         if self.damaged:
-            lines.append(f"damaged in {self.damaged} place(s), which were passed over")
+            lines.append(
+                f"damaged in {self.damaged} place(s); what could not be decoded is missing or silent"
+            )
         if self.is_short:
             lines.append(
                 f"cut short: the file says {self.claimed_s:.1f} s, only {self.heard_s:.1f} s could be decoded"

@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterator
-from typing import Any, BinaryIO, Protocol
+from typing import BinaryIO
 
-import av
-import av.error
-import numpy as np
 import soundfile
-from numpy.typing import NDArray
 
+from as2d_cli.av_reader import AvReader
 from as2d_cli.errors import AudioError
-from as2d_cli.sources import reason
-
-Chunk = tuple[NDArray[np.float32], int]
-"""Samples as stored, shape (n_frames, n_channels), and their rate in Hz."""
+from as2d_cli.readers import Chunk, NoAudioStreamError, Reader, UnreadableError
 
 _LIBSNDFILE_MAGIC = frozenset(
     [*b"RIFF RIFX RF64 riff FORM fLaC .snd dns. caff NIST MATL Crea PVF1 2BIT".split(), b" paf", b"fap "]
@@ -31,31 +25,6 @@ Not Ogg: it stops after the first of several joined streams. Not MP3: it prints 
 the guessed length of a file that does not state one.
 """
 _CHUNK_BYTES = 8 << 20
-_SAMPLE_KINDS = {
-    name: np.dtype(kind)
-    for name, kind in {"u8": "u1", "s16": "i2", "s32": "i4", "s64": "i8", "flt": "f4", "dbl": "f8"}.items()
-}
-"""FFmpeg's packed sample formats."""
-_MAX_DEMUX_ERRORS = 64
-
-
-class Reader(Protocol):
-    """One way of reading a file."""
-
-    claimed_s: float | None
-    """Length the container states, seconds; None where it is absent or only a guess."""
-    errors: int
-    """Damaged places passed over so far."""
-
-    def chunks(self) -> Iterator[Chunk]:
-        """Yield the audio in order. Raises `UnreadableError` where this reader cannot go on."""
-
-    def close(self) -> None:
-        """Let go of the file; may be called again."""
-
-
-class UnreadableError(Exception):
-    """One reader can make nothing (more) of the file. Never leaves `audio` and `containers`."""
 
 
 class _Sequential(soundfile.SoundFile):  # type: ignore[misc]
@@ -110,110 +79,6 @@ class SoundfileReader:
     def close(self) -> None:
         """Close libsndfile's handle; the file stays open."""
         self._sound.close()
-
-
-class _Nameless:
-    """A file without a name, from whose extension FFmpeg would otherwise guess."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self.read, self.seek, self.tell = file.read, file.seek, file.tell
-
-
-class AvReader:
-    """Reads the first audio stream with FFmpeg. Raises `UnreadableError` if there is no way to."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        file.seek(0)
-        states_length = _states_length(file)
-        file.seek(0)
-        try:
-            # A playlist must not make us open other files or the network.
-            self._container = av.open(
-                _Nameless(file), "r", metadata_errors="ignore", options={"protocol_whitelist": "none"}
-            )
-        except (av.error.FFmpegError, OSError, ValueError) as error:
-            raise UnreadableError(reason(error)) from error
-        self.errors = 0
-        streams = self._container.streams
-        if not streams.audio:
-            self._container.close()
-            raise NoAudioStreamError("it has no audio stream" if len(streams) else "it is empty")
-        self._stream = streams.audio[0]
-        if self._stream.codec_context is None:
-            self._container.close()
-            raise UnreadableError("no decoder for its audio codec")
-        self.claimed_s = self._claimed_s() if states_length else None
-
-    def _claimed_s(self) -> float | None:
-        if self._stream.duration and self._stream.time_base:
-            return float(self._stream.duration * self._stream.time_base)
-        if self._container.duration and not self._container.streams.video:
-            return float(self._container.duration / av.time_base)
-        return None
-
-    def chunks(self) -> Iterator[Chunk]:
-        """Yield packets as they decode, passing over the damaged ones."""
-        for packet in self._packets():
-            try:
-                frames = [frame for frame in packet.decode() if frame.samples and frame.sample_rate]
-                decoded = [(_as_float(frame), frame.sample_rate) for frame in frames]
-            except (av.error.FFmpegError, ValueError):
-                self.errors += 1
-            else:
-                yield from decoded
-
-    def _packets(self) -> Iterator[Any]:
-        """Demux to the end. A demuxer that fails is asked again: it may find the next packet."""
-        for _ in range(_MAX_DEMUX_ERRORS):
-            try:
-                yield from self._container.demux(self._stream)
-                return
-            except (av.error.EOFError, av.error.ExitError):
-                return
-            except (av.error.FFmpegError, OSError, ValueError):
-                self.errors += 1
-
-    def close(self) -> None:
-        """Close FFmpeg's handles; the file stays open."""
-        self._container.close()
-
-
-class NoAudioStreamError(UnreadableError):
-    """A media file, but there is nothing to hear in it."""
-
-
-def _as_float(frame: av.AudioFrame) -> NDArray[np.float32]:
-    """Return a decoded frame as (n_frames, n_channels), full scale at 1. Raises ValueError if broken."""
-    # Not frame.to_ndarray(): of frames with more than 8 channels it reads planes that do not exist.
-    kind, channels = _SAMPLE_KINDS[frame.format.packed.name], frame.layout.nb_channels
-    if frame.format.is_planar:
-        planes = [np.frombuffer(memoryview(plane), kind, frame.samples) for plane in frame.planes[:channels]]
-        data = np.stack(planes, axis=1)
-    else:
-        data = np.frombuffer(memoryview(frame.planes[0]), kind, frame.samples * channels).reshape(
-            -1, channels
-        )
-    if kind == np.uint8:
-        return ((data.astype(np.float32) - 128.0) / 128.0).astype(np.float32)
-    if np.issubdtype(kind, np.integer):
-        return (data * np.float64(2.0 ** (1 - 8 * kind.itemsize))).astype(np.float32)
-    return data.astype(np.float32)
-
-
-def _states_length(file: BinaryIO) -> bool:
-    """Tell whether the length FFmpeg will report is written in the file, not guessed from its size.
-
-    MP3 states it in a Xing, Info or VBRI frame, after any ID3 tag (ID3v2.4 section 3.1); raw AAC never.
-    """
-    head = file.read(10)
-    if head[:3] == b"ID3" and len(head) == 10:
-        size = sum((byte & 0x7F) << shift for byte, shift in zip(head[6:], (21, 14, 7, 0), strict=True))
-        file.seek(10 + size)
-        head = b""
-    first_frame = head + file.read(4096)
-    if first_frame[:1] == b"\xff":
-        return any(mark in first_frame for mark in (b"Xing", b"Info", b"VBRI"))
-    return True
 
 
 def open_readers(file: BinaryIO, name: str) -> Generator[Reader, None, None]:

@@ -207,9 +207,20 @@ def test_decoding_goes_on_after_a_damaged_place(jfk, disguised):
     middle = len(content) // 2
     content[middle : middle + 2_000] = bytes(2_000)
     samples, stream = listen(disguised(bytes(content)))
-    assert stream.duration_s > 10.5
+    assert stream.duration_s > 9.5  # how much of the rest is found depends on FFmpeg's version
     np.testing.assert_allclose(samples[-16_000:], jfk[-16_000:], atol=1e-4)
     assert "damaged" in stream.warnings[0]
+
+
+def test_what_follows_a_damaged_place_keeps_its_time(jfk, disguised):
+    content = bytearray(encoded(jfk, format="OGG", subtype="VORBIS"))
+    middle = len(content) // 2
+    content[middle : middle + 3_000] = bytes(3_000)
+    samples, stream = listen(disguised(bytes(content)))
+    assert stream.duration_s == pytest.approx(11.0, abs=0.05)
+    assert similarity(samples[-16_000:], jfk[-16_000:]) > 0.9
+    assert not samples[4 * 16_000 : 8 * 16_000].all()
+    assert "damaged in 1 place" in stream.warnings[0]
 
 
 def test_all_of_several_joined_ogg_streams_is_heard():

@@ -1,0 +1,35 @@
+"""What a way of reading audio files offers, whichever library does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Chunk = tuple[NDArray[np.float32], int]
+"""Samples as stored, shape (n_frames, n_channels), and their rate in Hz."""
+
+
+class Reader(Protocol):
+    """One way of reading a file."""
+
+    claimed_s: float | None
+    """Length the container states, seconds; None where it is absent or only a guess."""
+    errors: int
+    """Damaged places passed over so far."""
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield the audio in order. Raises `UnreadableError` where this reader cannot go on."""
+
+    def close(self) -> None:
+        """Let go of the file; may be called again."""
+
+
+class UnreadableError(Exception):
+    """One reader can make nothing (more) of the file. Never leaves `audio` and `containers`."""
+
+
+class NoAudioStreamError(UnreadableError):
+    """A media file, but there is nothing to hear in it."""
