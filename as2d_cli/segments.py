@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from as2d_cli.types import Segment, Window, WindowResult, Word
+from as2d_cli.types import Segment, Span, WindowResult, Word
 
 _SENTENCE_ENDS = frozenset(".?!…。？！．｡؟۔।॥")  # noqa: RUF001
 _CLAUSE_ENDS = frozenset(",;:—–、，；：､،؛")  # noqa: RUF001
@@ -33,7 +33,7 @@ _DEFAULT_LIMITS = SegmentLimits()
 
 
 def segment(
-    parts: Iterable[tuple[Window, WindowResult]],
+    parts: Iterable[tuple[Span, WindowResult]],
     duration_s: float,
     limits: SegmentLimits = _DEFAULT_LIMITS,
 ) -> tuple[Segment, ...]:
@@ -69,7 +69,7 @@ def _set_off(words: Sequence[Word]) -> Iterator[Word]:
         yield word if apart else replace(word, text=" " + word.text)
 
 
-def _within(word: Word, window: Window, earliest_s: float, duration_s: float) -> tuple[float, float]:
+def _within(word: Word, window: Span, earliest_s: float, duration_s: float) -> tuple[float, float]:
     """Return the word's times in the file, inside its window and not before `earliest_s`."""
     latest_s = min(window.end_s, duration_s)
     start_s = min(max(window.start_s + word.start_s, window.start_s, earliest_s), max(latest_s, earliest_s))

@@ -23,6 +23,14 @@ WINDOW_S = 30.0
 Task = Literal["transcribe", "translate"]
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of a file, seconds."""
+
+    start_s: float
+    end_s: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Window:
     """One independently decoded span of a file: `samples` starts at sample `start` of the file."""
@@ -45,6 +53,11 @@ class Window:
     def end_s(self) -> float:
         """End within the file, seconds."""
         return self.start_s + self.duration_s
+
+    @property
+    def span(self) -> Span:
+        """Where in the file it lies; unlike the window itself, light enough to keep."""
+        return Span(self.start_s, self.end_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +140,7 @@ class DecodeStats:
 
     def __add__(self, other: DecodeStats) -> DecodeStats:
         """Field-wise sum; ratios must be taken from sums, never averaged."""
-        return DecodeStats(
-            *(getattr(self, name) + getattr(other, name) for name in DecodeStats.__slots__)
-        )
+        return DecodeStats(*(getattr(self, name) + getattr(other, name) for name in DecodeStats.__slots__))
 
     @property
     def tokens_per_step(self) -> float:

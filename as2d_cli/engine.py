@@ -1,0 +1,314 @@
+"""Feeds windows to the target's and the drafter's process and hands back results in order.
+
+A target that dies fails the window in work and is started again. A drafter that dies costs only
+speed: windows are decoded without it until it is back, or for good after a few deaths.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection, wait
+from types import TracebackType
+
+from as2d_cli.decoding.protocols import DrafterSpec, TargetSpec
+from as2d_cli.errors import As2dError, DecodeError, ModelError
+from as2d_cli.features import log_mel
+from as2d_cli.processes import Worker
+from as2d_cli.slots import SlotLayout, Slots
+from as2d_cli.types import Request, Window, WindowResult
+from as2d_cli.workers import (
+    Attach,
+    DecodeSettings,
+    Done,
+    DrafterReady,
+    Failed,
+    Job,
+    Message,
+    ModelRef,
+    Progress,
+    TargetReady,
+    run_drafter,
+    run_target,
+)
+
+SLOTS = 4
+"""Windows in work or handed out ahead: the drafter may run up to three windows ahead of the target."""
+MAX_DEATHS = 3
+"""Deaths of the drafter in all, or of the target in a row, after which it is given up."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WindowTask:
+    """A window to decode. Tasks of one file share `group` and come one after another."""
+
+    group: int
+    window: Window
+    request: Request
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WindowOutcome:
+    """What became of a task: a result, or the error that it failed with."""
+
+    task: WindowTask
+    result: WindowResult | None
+    error: As2dError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """Which models run, and how."""
+
+    target: ModelRef
+    drafter: ModelRef | None
+    decode: DecodeSettings = field(default_factory=DecodeSettings)
+
+
+def _ignore(value: object) -> None:
+    """Take a message that nobody wants."""
+
+
+class Engine:
+    """A target and perhaps a drafter at work. Use as a context manager."""
+
+    def __init__(
+        self,
+        settings: EngineSettings,
+        *,
+        note: Callable[[str], None] = _ignore,
+        progress: Callable[[Progress], None] = _ignore,
+    ) -> None:
+        """Nothing starts before the context is entered. `note` takes warnings for the user."""
+        self._settings = settings
+        self._note = note
+        self._progress = progress
+        self._target: Worker | None = None
+        self._target_deaths = 0
+        self._drafter: _Drafter | None = None
+        self._slots: Slots | None = None
+        self._epoch = 0
+        self._language = (-1, "")  # group and language of the window decoded last
+
+    def __enter__(self) -> Engine:
+        """Load both models side by side. Raises `ModelError` or `PluginError` if that fails."""
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop both processes and free the shared memory."""
+        self.close(at_once=error is not None)
+
+    def close(self, *, at_once: bool = False) -> None:
+        """Stop everything; safe to call twice."""
+        workers = [self._target, self._drafter.worker if self._drafter else None]
+        self._target = self._drafter = None
+        for worker in workers:
+            if worker is not None:
+                worker.kill() if at_once else worker.stop()
+        if self._slots is not None:
+            self._slots.close()
+            self._slots.unlink()
+            self._slots = None
+
+    @property
+    def target_spec(self) -> TargetSpec:
+        """Facts about the loaded target."""
+        return self._target_spec
+
+    def _start(self) -> None:
+        self._target = self._new_target()
+        if self._settings.drafter is not None:
+            self._drafter = _Drafter(self._settings.drafter, self._settings.target, self._note)
+        self._target_spec = _loaded_target(self._target)
+        drafter_spec = self._drafter.await_spec(self._target_spec) if self._drafter else None
+        if drafter_spec is None:
+            self._drafter = None
+        features, languages = (
+            (drafter_spec.features, drafter_spec.languages) if drafter_spec else (None, None)
+        )
+        self._slots = Slots(SlotLayout(SLOTS, self._target_spec.features, features))
+        self._attach = Attach(self._slots.name, self._slots.layout, languages)
+        self._target.send(self._attach)
+        if self._drafter is not None:
+            self._drafter.attach(self._attach)
+
+    def _new_target(self) -> Worker:
+        return Worker("target", run_target, self._settings.target, self._settings.decode)
+
+    def run(self, tasks: Iterable[WindowTask], *, drafted: bool = True) -> Iterator[WindowOutcome]:
+        """Decode windows; yield one outcome per task, in order.
+
+        Tasks are taken a few ahead of the one in work. With `drafted=False` the drafter is left idle,
+        which is plain target-only decoding. Raises `ModelError` if the target cannot be kept alive.
+        """
+        source, in_work = iter(tasks), deque[tuple[Job, WindowTask]]()
+        free = deque(range(SLOTS))
+        exhausted = False
+        while True:
+            while free and not exhausted:
+                task = next(source, None)
+                exhausted = task is None
+                if task is not None:
+                    in_work.append((self._hand_out(task, free.popleft(), drafted), task))
+            if not in_work:
+                return
+            outcome = self._next_outcome(in_work)
+            job, _ = in_work.popleft()
+            free.append(job.slot)
+            yield outcome
+
+    def _hand_out(self, task: WindowTask, slot: int, drafted: bool) -> Job:
+        assert self._slots is not None
+        assert self._target is not None
+        self._epoch += 1
+        stream = self._slots.stream(slot)
+        stream.reset(self._epoch)
+        for spec in self._slots.layout.specs:
+            self._slots.put(slot, spec, log_mel(task.window.samples, spec))
+        request = task.request
+        if request.language is None and self._language[0] == task.group and self._language[1]:
+            request = replace(request, language=self._language[1])
+        with_draft = drafted and self._drafter is not None and self._drafter.takes(request.language)
+        job = Job(
+            self._epoch, slot, self._epoch, request, task.window.duration_s, task.group, drafted=with_draft
+        )
+        if with_draft and self._drafter is not None:
+            self._drafter.draft(job)
+        self._target.send(job)
+        return job
+
+    def _next_outcome(self, in_work: deque[tuple[Job, WindowTask]]) -> WindowOutcome:
+        """Listen to both processes until the first window in work is decided."""
+        job, task = in_work[0]
+        while True:
+            message = self._listen()
+            if message is None:
+                return self._replace_target(in_work)
+            if isinstance(message, Progress):
+                self._progress(message)
+            elif isinstance(message, Done) and message.id == job.id and message.result is not None:
+                self._target_deaths = 0
+                self._language = (task.group, message.result.language or "")
+                return WindowOutcome(task, message.result)
+            elif isinstance(message, Failed) and message.id == job.id:
+                return WindowOutcome(task, None, message.error)
+
+    def _listen(self) -> Message | None:
+        """Return the target's next message, None if it died; hear the drafter in between."""
+        assert self._target is not None
+        while True:
+            pipes: list[Connection] = [self._target.pipe]
+            if self._drafter is not None:
+                pipes.append(self._drafter.worker.pipe)
+            ready = wait(pipes)
+            if self._drafter is not None and self._drafter.worker.pipe in ready:
+                self._drafter = self._drafter.hear(self._attach)
+            if self._target.pipe in ready:
+                return self._target.receive()
+
+    def _replace_target(self, in_work: deque[tuple[Job, WindowTask]]) -> WindowOutcome:
+        """Fail the window in work and give the ones after it to a new process."""
+        assert self._target is not None
+        ended = self._target.how_it_ended()
+        self._target_deaths += 1
+        if self._target_deaths >= MAX_DEATHS:
+            raise ModelError(f"the target's process {ended}, {MAX_DEATHS} times in a row", "is memory short?")
+        self._target.kill()
+        self._target = self._new_target()
+        _loaded_target(self._target)
+        self._target.send(self._attach)
+        for job, _ in list(in_work)[1:]:
+            self._target.send(job)
+        task = in_work[0][1]
+        return WindowOutcome(task, None, DecodeError(f"the target's process {ended} in a window"))
+
+
+def _loaded_target(worker: Worker) -> TargetSpec:
+    """Wait until the target is loaded. Raises what loading raised, or `ModelError` if the process died."""
+    message = worker.receive()
+    if isinstance(message, Failed):
+        raise message.error
+    if not isinstance(message, TargetReady):
+        raise ModelError(f"the target's process {worker.how_it_ended()} while loading", "is memory short?")
+    return message.spec
+
+
+class _Drafter:
+    """The drafter's process and what is known of it; it may come and go."""
+
+    def __init__(self, model: ModelRef, target: ModelRef, note: Callable[[str], None]) -> None:
+        self._models = (model, target)
+        self._note = note
+        self._deaths = 0
+        self._failures = 0
+        self._waiting = 0  # drafts asked for and not yet reported done
+        self._attached = False
+        self.spec: DrafterSpec | None = None
+        self.worker = Worker("drafter", run_drafter, *self._models)
+
+    def await_spec(self, target: TargetSpec) -> DrafterSpec | None:
+        """Wait until the drafter is loaded; None if it cannot be."""
+        self._target_spec = target
+        message = self.worker.receive()
+        if isinstance(message, DrafterReady):
+            self.spec = message.spec
+            return message.spec
+        reason = message.error.message if isinstance(message, Failed) else self.worker.how_it_ended()
+        self._note(f"going on without the drafter: {reason}")
+        self.worker.kill()
+        return None
+
+    def attach(self, attach: Attach) -> None:
+        """Let a loaded drafter begin."""
+        self.worker.send(self._target_spec)
+        self.worker.send(attach)
+        self._attached = True
+
+    def takes(self, language: str | None) -> bool:
+        """Tell whether a draft in `language` (None: not known yet) should be asked for now.
+
+        A drafter that does not keep up, or hangs, is not sent more than its pipe surely holds.
+        """
+        if not self._attached or self._waiting > 2 * SLOTS or self.spec is None:
+            return False
+        return language is None or self.spec.languages is None or language in self.spec.languages
+
+    def draft(self, job: Job) -> None:
+        """Ask for the draft of a window."""
+        self._waiting += 1
+        self.worker.send(job)
+
+    def hear(self, attach: Attach) -> _Drafter | None:
+        """Take the next message; return what is to be used from now on: itself or nothing."""
+        message = self.worker.receive()
+        if message is None:
+            return self if self._restart(f"the drafter's process {self.worker.how_it_ended()}") else None
+        if isinstance(message, DrafterReady):
+            self.attach(attach)
+        elif isinstance(message, Failed):
+            self._waiting -= 1
+            self._failures += 1
+            if self._failures == 1:
+                self._note(f"a draft failed, which costs only speed: {message.error.message}")
+        else:
+            self._waiting -= 1
+        return self
+
+    def _restart(self, reason: str) -> bool:
+        self.worker.kill()
+        self._deaths += 1
+        self._attached, self._waiting = False, 0
+        if self._deaths >= MAX_DEATHS:
+            self._note(f"{reason}; going on without it")
+            return False
+        self._note(f"{reason}; starting it again")
+        self.worker = Worker("drafter", run_drafter, *self._models)
+        return True

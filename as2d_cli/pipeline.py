@@ -1,0 +1,173 @@
+"""From audio files to transcripts: one stream of windows through the engine, files put together again.
+
+Windows of the next files are handed out while the current one is still in work, so that reading,
+features and drafting run ahead. Nothing here writes files or knows a terminal.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from as2d_cli.audio import open_audio
+from as2d_cli.engine import Engine, WindowOutcome, WindowTask
+from as2d_cli.errors import As2dError, AudioError
+from as2d_cli.segments import join_texts, segment
+from as2d_cli.types import DecodeStats, Request, Span, Transcript, Window, WindowResult
+from as2d_cli.windows import split
+
+COMPARE_BLOCK = 8
+"""Windows decoded both ways before the next ones: long enough for drafting ahead to show, short enough
+for both ways to meet the same machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Drafted against target-only decoding of the same windows in the same run; `+` adds."""
+
+    windows: int = 0
+    identical: int = 0
+    slower: int = 0
+    """Windows on which the target took longer with drafts than without."""
+    drafted_s: float = 0.0
+    plain_s: float = 0.0
+    """Wall time of all windows with drafts, and without on all threads."""
+
+    def __add__(self, other: Comparison) -> Comparison:
+        """Field-wise sum."""
+        return Comparison(*(getattr(self, name) + getattr(other, name) for name in Comparison.__slots__))
+
+    @property
+    def speedup(self) -> float:
+        """Pooled: target-only wall time over wall time with drafts."""
+        return self.plain_s / self.drafted_s if self.drafted_s else 0.0
+
+
+@dataclass(slots=True)
+class FileWork:
+    """One input file on its way: filled while its windows come back."""
+
+    path: Path
+    parts: list[tuple[Span, WindowResult]] = field(default_factory=list)
+    handed_out: int = 0
+    returned: int = 0
+    read: bool = False
+    """Whether all of its audio has been handed out."""
+    duration_s: float = 0.0
+    warnings: list[str] = field(default_factory=list)
+    error: As2dError | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing more will come."""
+        return self.read and self.handed_out == self.returned
+
+    @property
+    def stats(self) -> DecodeStats:
+        """Summed over its windows."""
+        return sum((result.stats for _, result in self.parts), DecodeStats())
+
+    def transcript(self, request: Request, target: str, drafter: str | None) -> Transcript:
+        """Put the windows together."""
+        language = next((result.language for _, result in self.parts if result.language), request.language)
+        return Transcript(
+            text=join_texts(result.text for _, result in self.parts),
+            segments=segment(self.parts, self.duration_s) if request.word_times else (),
+            language=language,
+            duration_s=self.duration_s,
+            target=target,
+            drafter=drafter,
+            task=request.task,
+        )
+
+
+class Pipeline:
+    """Transcribes files through one engine."""
+
+    def __init__(self, engine: Engine, request: Request, *, compare: bool = False) -> None:
+        """With `compare`, every window is decoded target-only as well, and the tokens are compared."""
+        self._engine = engine
+        self._request = request
+        self._compare = compare
+        self.comparison: Comparison | None = Comparison() if compare else None
+
+    def run(self, paths: Iterable[Path]) -> Iterator[FileWork]:
+        """Yield each file once it is finished, in the order given.
+
+        A file that cannot be read, or of which a window cannot be decoded, carries its error.
+        Raises `ModelError` if the target cannot be kept alive.
+        """
+        files: deque[FileWork] = deque()
+        tasks = self._tasks(paths, files)
+        outcomes = self._compared(tasks) if self._compare else self._engine.run(tasks)
+        first = 0
+        for outcome in outcomes:
+            _take(files[outcome.task.group - first], outcome)
+            while files and files[0].finished:
+                first += 1
+                yield files.popleft()
+        yield from files
+
+    def _tasks(self, paths: Iterable[Path], files: deque[FileWork]) -> Iterator[WindowTask]:
+        for group, path in enumerate(paths):
+            work = FileWork(path)
+            files.append(work)
+            try:
+                for window in _windows(work):
+                    work.handed_out += 1
+                    yield WindowTask(group, window, self._request)
+            except AudioError as error:
+                work.error = error
+            work.read = True
+
+    def _compared(self, tasks: Iterator[WindowTask]) -> Iterator[WindowOutcome]:
+        """Decode blocks of windows both ways, first one then the other in turn."""
+        drafted_first = True
+        while block := list(islice(tasks, COMPARE_BLOCK)):
+            order = (True, False) if drafted_first else (False, True)
+            runs = {drafted: self._timed(block, drafted) for drafted in order}
+            drafted_first = not drafted_first
+            assert self.comparison is not None
+            self.comparison += _comparison(*runs[True], *runs[False])
+            yield from runs[True][0]
+
+    def _timed(self, block: list[WindowTask], drafted: bool) -> tuple[list[WindowOutcome], float]:
+        began = time.perf_counter()
+        outcomes = list(self._engine.run(block, drafted=drafted))
+        return outcomes, time.perf_counter() - began
+
+
+def _windows(work: FileWork) -> Iterator[Window]:
+    stream = open_audio(work.path)
+    try:
+        yield from split(stream.blocks())
+        work.duration_s = stream.duration_s or 0.0
+    finally:
+        work.warnings += stream.warnings
+        stream.close()
+
+
+def _take(work: FileWork, outcome: WindowOutcome) -> None:
+    work.returned += 1
+    if outcome.result is None:
+        work.error = work.error or outcome.error
+    else:
+        work.parts.append((outcome.task.window.span, outcome.result))
+
+
+def _comparison(
+    drafted: list[WindowOutcome], drafted_s: float, plain: list[WindowOutcome], plain_s: float
+) -> Comparison:
+    pairs = [(ours.result, other.result) for ours, other in zip(drafted, plain, strict=True)]
+    both = [(ours, other) for ours, other in pairs if ours and other]
+    return Comparison(
+        windows=len(both),
+        identical=sum(ours.tokens == other.tokens for ours, other in both),
+        slower=sum(ours.stats.wall_s > other.stats.wall_s for ours, other in both),
+        drafted_s=drafted_s,
+        plain_s=plain_s,
+    )

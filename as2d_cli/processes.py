@@ -1,0 +1,58 @@
+"""A worker process seen from the main one: start it, talk to it, end it."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+
+from as2d_cli.workers import Message
+
+_STOP_S = 2.0
+
+
+class Worker:
+    """A spawned process and the pipe to it."""
+
+    def __init__(self, name: str, body: Callable[..., None], *arguments: object) -> None:
+        """Start `body(pipe, *arguments)` in a process of its own."""
+        # spawn: MNN's thread pools do not survive a fork
+        context = multiprocessing.get_context("spawn")
+        pipe, theirs = context.Pipe()
+        self.pipe: Connection = pipe
+        self.process = context.Process(
+            target=body, args=(theirs, *arguments), name=f"as2d {name}", daemon=True
+        )
+        self.process.start()
+        theirs.close()
+
+    def receive(self) -> Message | None:
+        """Return the next message, waiting for it; None once the process is gone."""
+        try:
+            message: Message = self.pipe.recv()
+        except (EOFError, OSError):
+            return None
+        return message
+
+    def send(self, message: object) -> None:
+        """Send a message; that a process is gone is noticed when it is next listened to."""
+        with contextlib.suppress(OSError):
+            self.pipe.send(message)
+
+    def stop(self) -> None:
+        """End the process: its pipe closes, and it is killed if that does not end it soon."""
+        self.pipe.close()
+        self.process.join(_STOP_S)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the process now. Workers hold nothing that needs an orderly end."""
+        self.process.kill()
+        self.process.join()
+
+    def how_it_ended(self) -> str:
+        """Describe the exit of a process that is gone, for an error message."""
+        self.process.join(_STOP_S)
+        code = self.process.exitcode
+        return f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"

@@ -1,0 +1,278 @@
+"""What runs in the target's and the drafter's process, and the messages between them and the main one.
+
+Each worker serves one model. It answers every job, tells its errors as data, and ends when the main
+process does (its pipe closes). Only the target's worker sends results; the drafter's worker writes
+drafts into shared memory and learns nothing of the target's text.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import TypeAlias
+
+from as2d_cli import plugins
+from as2d_cli.decoding import (
+    EMPTY,
+    Aligner,
+    AlignMode,
+    Controller,
+    DraftReader,
+    FixedBudget,
+    Policy,
+    Retokenizer,
+    decode,
+    fill,
+)
+from as2d_cli.decoding.protocols import Drafter, DrafterSpec, Target, TargetSession, TargetSpec, Tokenizer
+from as2d_cli.errors import As2dError, DecodeError
+from as2d_cli.registry import ModelEntry
+from as2d_cli.slots import SlotLayout, Slots
+from as2d_cli.types import DecodeStats, Request, Step, WindowResult
+
+_PROGRESS_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRef:
+    """A converted model and how to load it."""
+
+    entry: ModelEntry
+    path: Path
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class TargetReady:
+    """The target is loaded."""
+
+    spec: TargetSpec
+
+
+@dataclass(frozen=True, slots=True)
+class DrafterReady:
+    """The drafter is loaded."""
+
+    spec: DrafterSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """Where the slots are, and the languages drafts are useful for (None: all)."""
+
+    name: str
+    layout: SlotLayout
+    draft_languages: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One window to decode or to draft."""
+
+    id: int
+    slot: int
+    epoch: int
+    request: Request
+    duration_s: float
+    group: int
+    """Windows of one file share a group, and its language."""
+    drafted: bool
+    """Whether a draft of this window is being written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The window in work: tokens and target passes so far."""
+
+    id: int
+    tokens: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A decoded window, or a finished draft (without a result)."""
+
+    id: int
+    result: WindowResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A window, or with id -1 the loading of the model, went wrong."""
+
+    id: int
+    error: As2dError
+
+
+Message: TypeAlias = TargetReady | DrafterReady | Progress | Done | Failed
+LOADING = -1
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeSettings:
+    """How the target uses drafts."""
+
+    draft_tokens: int | None = None
+    """Candidates per step; None lets the controller choose."""
+    align: AlignMode = "hybrid"
+
+
+def run_target(pipe: Connection, model: ModelRef, settings: DecodeSettings) -> None:
+    """Body of the target's process."""
+    with _serving(pipe):
+        target = plugins.load_target(model.entry, model.path, model.threads)
+        pipe.send(TargetReady(target.spec))
+        attach: Attach = pipe.recv()
+        with closing(Slots(attach.layout, attach.name)) as slots:
+            worker = TargetWorker(target, slots, attach.draft_languages, settings)
+            for job in _jobs(pipe):
+                try:
+                    pipe.send(Done(job.id, worker.decode(job, pipe)))
+                except As2dError as error:
+                    pipe.send(Failed(job.id, error))
+
+
+def run_drafter(pipe: Connection, model: ModelRef, target: ModelRef) -> None:
+    """Body of the drafter's process. Of the target it knows the vocabulary only."""
+    with _serving(pipe):
+        drafter = plugins.load_drafter(model.entry, model.path, model.threads)
+        vocabulary = plugins.load_tokenizer(target.entry, target.path)
+        pipe.send(DrafterReady(drafter.spec))
+        target_spec: TargetSpec = pipe.recv()
+        attach: Attach = pipe.recv()
+        with closing(Slots(attach.layout, attach.name)) as slots:
+            for job in _jobs(pipe):
+                try:
+                    draft_window(drafter, vocabulary, target_spec, slots, job)
+                    pipe.send(Done(job.id))
+                except As2dError as error:
+                    pipe.send(Failed(job.id, error))
+
+
+@contextmanager
+def _serving(pipe: Connection) -> Iterator[None]:
+    """Set up a worker process and turn the end of the main process into a quiet end of this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the main process's to handle
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1):  # workers never read stdin, and native code must not write results
+        os.dup2(null, descriptor)
+    os.close(null)
+    try:
+        yield
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass
+    except As2dError as error:
+        pipe.send(Failed(LOADING, error))
+
+
+def _jobs(pipe: Connection) -> Iterator[Job]:
+    while True:
+        yield pipe.recv()
+
+
+class TargetWorker:
+    """Decodes windows; what the controller learns is kept from window to window."""
+
+    def __init__(
+        self,
+        target: Target,
+        slots: Slots,
+        draft_languages: tuple[str, ...] | None,
+        settings: DecodeSettings,
+    ) -> None:
+        """Decode what is in `slots`; drafts are of use in `draft_languages` (None: in all)."""
+        self._target = target
+        self._slots = slots
+        self._draft_languages = draft_languages
+        self._settings = settings
+        self._policy: Policy = (
+            Controller() if settings.draft_tokens is None else FixedBudget(settings.draft_tokens)
+        )
+        self._group, self._language = -1, ""
+
+    def decode(self, job: Job, pipe: Connection) -> WindowResult:
+        """Decode one window. Raises `DecodeError` or `ModelError`."""
+        began = time.perf_counter()
+        features = self._slots.take(job.slot, self._target.spec.features)
+        session = self._target.open(features, self._request(job))
+        self._group, self._language = job.group, session.language or ""
+        encoded = time.perf_counter()
+        draft = self._draft(job)
+        steps = list(self._steps(session, draft, job, pipe))
+        draft.cancel()  # what is left of it is of no use any more
+        tokens = [token for step in steps for token in step.tokens]
+        text = [token for token in tokens if token != self._target.spec.end_id]
+        return WindowResult(
+            text=self._target.tokenizer.decode_bytes(text).decode("utf-8", "ignore"),
+            tokens=tuple(tokens),
+            language=session.language,
+            words=session.words(text, job.duration_s) if job.request.word_times else (),
+            stats=_stats(steps, drafted=draft.snapshot(), began=began, encoded=encoded),
+        )
+
+    def _request(self, job: Job) -> Request:
+        """Windows after a file's first keep the language that was found in it."""
+        if job.request.language is None and job.group == self._group and self._language:
+            return replace(job.request, language=self._language)
+        return job.request
+
+    def _draft(self, job: Job) -> DraftReader:
+        if not job.drafted:
+            return EMPTY
+        draft = self._slots.stream(job.slot).reader(job.epoch, self._target.spec.vocab_size)
+        if self._draft_languages is not None and self._language not in self._draft_languages:
+            draft.cancel()
+            return EMPTY
+        return draft
+
+    def _steps(
+        self, session: TargetSession, draft: DraftReader, job: Job, pipe: Connection
+    ) -> Iterator[Step]:
+        aligner = Aligner(self._settings.align)
+        told, tokens = time.perf_counter(), 0
+        steps = decode(session, draft, aligner, self._policy, end_id=self._target.spec.end_id)
+        for count, step in enumerate(steps, start=1):
+            tokens += len(step.tokens)
+            yield step
+            if (now := time.perf_counter()) - told > _PROGRESS_S:
+                told = now
+                pipe.send(Progress(job.id, tokens, count))
+
+
+def _stats(steps: Sequence[Step], *, drafted: int, began: float, encoded: float) -> DecodeStats:
+    ended = time.perf_counter()
+    verify_s = sum(step.ms for step in steps) / 1e3
+    return DecodeStats(
+        tokens=sum(len(step.tokens) for step in steps),
+        steps=len(steps),
+        proposed=sum(step.proposed for step in steps),
+        accepted=sum(step.accepted for step in steps),
+        drafted=drafted,
+        encode_s=encoded - began,
+        verify_s=verify_s,
+        control_s=ended - encoded - verify_s,
+        wall_s=ended - began,
+    )
+
+
+def draft_window(drafter: Drafter, vocabulary: Tokenizer, target: TargetSpec, slots: Slots, job: Job) -> None:
+    """Write the draft of one window into its slot. Raises `DecodeError` for whatever the drafter raises."""
+    writer = slots.stream(job.slot).writer(job.epoch)
+    features = slots.take(job.slot, drafter.spec.features)
+    if writer.cancelled:  # the slot has been given on: the features may be another window's
+        return
+    retokenizer = Retokenizer(drafter.tokenizer, vocabulary, target.vocab_size)
+    draft = drafter.draft(features, job.request)
+    try:
+        fill(writer, draft, retokenizer, end_id=target.end_id)
+    except As2dError:
+        raise
+    except Exception as error:  # a drafter may fail in any way, and may only ever cost speed
+        raise DecodeError(f"the drafter failed: {type(error).__name__}: {error}") from error
