@@ -1,0 +1,218 @@
+"""On the real models a row's bits depend on the tokens before it and on nothing else."""
+
+import hashlib
+import random
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from as2d_cli.decoding import (
+    EMPTY,
+    Aligner,
+    Controller,
+    DraftState,
+    DraftStream,
+    FixedBudget,
+    Retokenizer,
+    decode,
+    fill,
+)
+from as2d_cli.errors import ModelError
+from as2d_cli.types import Request
+from as2d_whisper.model import Cache, WhisperModel
+
+MAX_ROWS = 24
+
+
+def digest(row):
+    return hashlib.blake2b(np.ascontiguousarray(row).tobytes(), digest_size=16).digest()
+
+
+def digests(model, audio, cache, tokens):
+    """Run `tokens`; return a digest of each row's logits and alignment."""
+    rows = model.decode(audio, cache, tokens)
+    return [
+        digest(logits) + digest(weights) for logits, weights in zip(rows.logits, rows.alignment, strict=True)
+    ]
+
+
+@dataclass
+class Run:
+    """An encoded clip, tokens that fill the context, and what their rows are when run one at a time."""
+
+    model: WhisperModel
+    audio: list
+    tokens: list
+    cache: Cache
+    alone: list
+
+    def cache_of(self, length):
+        """Return a cache that holds the first `length` tokens."""
+        cache = Cache(len(self.tokens), self.model.cache_width)
+        cache.append(self.cache.rows[:length])
+        return cache
+
+
+def run_alone(model, features, length):
+    audio = model.encode(features("jfk.flac", model.features))
+    draw = random.Random(4)
+    text = model.tokenizer.encode(" And so, my fellow Americans, ask not what your country can do for you.")
+    start = model.tokenizer.special("<|startoftranscript|>")
+    tokens = [start, *text, *(draw.randrange(model.facts.vocab_size) for _ in range(length))][:length]
+    cache = Cache(length, model.cache_width)
+    alone = [digests(model, audio, cache, [token])[0] for token in tokens]
+    return Run(model, audio, tokens, cache, alone)
+
+
+@pytest.fixture(scope="module", params=["tiny_en", "base"])
+def run(request, features):
+    model = request.getfixturevalue(request.param)._model
+    return run_alone(model, features, model.facts.n_text_positions)
+
+
+def check_rounds(run, start, draw):
+    """Accept a random part of rows that have a random tail, until the context is full."""
+    cache, length = run.cache_of(start), len(run.tokens)
+    seen = set()
+    while cache.length < length:
+        at, rows = cache.length, min(draw.randint(1, MAX_ROWS), length - cache.length)
+        kept = draw.randint(1, rows)
+        tail = [draw.randrange(run.model.facts.vocab_size) for _ in range(rows - kept)]
+        result = digests(run.model, run.audio, cache, [*run.tokens[at : at + kept], *tail])
+        assert result[:kept] == run.alone[at : at + kept], f"{rows} rows after {at} tokens"
+        cache.truncate(at + kept)
+        seen.add(rows)
+    return seen
+
+
+def test_rows_in_random_rounds_have_the_bits_of_rows_run_alone(run):
+    assert len(check_rounds(run, 0, random.Random(0))) > MAX_ROWS // 2
+
+
+@pytest.mark.parametrize("start", [0, 29, 100, None])
+def test_every_row_count_gives_the_bits_of_rows_run_alone(run, start):
+    """At the beginning, where the keys grow by a step, in the middle, and up to the last token."""
+    for rows in range(1, MAX_ROWS + 1):
+        at = len(run.tokens) - rows if start is None else start
+        result = digests(run.model, run.audio, run.cache_of(at), run.tokens[at : at + rows])
+        assert result == run.alone[at : at + rows], f"{rows} rows"
+
+
+def test_rounds_at_the_end_of_the_context_are_exact(run):
+    for seed in range(3):
+        check_rounds(run, len(run.tokens) - 40, random.Random(seed))
+
+
+def test_a_pass_beyond_the_context_is_refused_and_changes_nothing(run):
+    cache = run.cache_of(len(run.tokens) - 1)
+    with pytest.raises(ModelError, match="449 tokens in a context of 448"):
+        run.model.decode(run.audio, cache, run.tokens[-2:])
+    assert digests(run.model, run.audio, cache, run.tokens[-1:]) == run.alone[-1:]
+
+
+def test_two_threads_do_not_change_the_exactness_of_rows(tiny_en_folder, features):
+    """Work is shared out differently among threads; rows must agree among themselves there too."""
+    run = run_alone(WhisperModel(tiny_en_folder, threads=2, exact_rows=True), features, 120)
+    for seed in range(2):
+        check_rounds(run, 0, random.Random(seed))
+
+
+def test_a_cache_cannot_be_rolled_back_to_what_it_does_not_hold():
+    cache = Cache(8, 4)
+    cache.append(np.ones((3, 4), np.float32))
+    for length in (-1, 4):
+        with pytest.raises(ModelError, match="rollback"):
+            cache.truncate(length)
+    cache.truncate(3)
+    assert cache.length == 3
+
+
+def greedy(session, end_id):
+    """Decode one row at a time, the plainest way there is."""
+    tokens = [session.prompt[-1]]
+    while tokens[-1] != end_id and len(tokens) <= session.max_tokens:
+        tokens.append(int(session.forward(tokens[-1:])[0]))
+    return tokens[1:]
+
+
+def check_session(session, text, draw):
+    """Feed the known `text` in random rounds with random tails; every decision must be the text's own."""
+    tokens, at, attention = [session.prompt[-1], *text], 0, session.length
+    while at < len(text):
+        kept = draw.randint(1, min(MAX_ROWS, len(text) - at))
+        tail = [draw.randrange(50000) for _ in range(draw.randint(0, MAX_ROWS - kept))]
+        decided = session.forward([*tokens[at : at + kept], *tail])
+        assert decided[:kept].tolist() == text[at : at + kept]
+        at += kept
+        session.rollback(attention + at)
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "language"),
+    [
+        ("tiny_en", "jfk.flac", None),
+        ("base", "fleurs-de-004.ogg", None),  # detection caches the start token before the prompt is known
+    ],
+)
+def test_a_session_decides_the_same_in_any_rounds(request, features, model, name, language):
+    target = request.getfixturevalue(model)
+    window, asked = features(name, target.spec.features), Request(language=language, word_times=True)
+    alone = target.open(window, asked)
+    text = greedy(alone, target.spec.end_id)
+    assert alone.language == ("en" if model == "tiny_en" else "de")
+    assert len(text) > 20
+    words = alone.words(text[:-1], 10.0)
+    for seed in range(2):
+        session = target.open(window, asked)
+        check_session(session, text, random.Random(seed))
+        assert session.words(text[:-1], 10.0) == words
+
+
+def test_detecting_the_language_leaves_the_cache_as_asking_for_it_does(base, features):
+    window = features("fleurs-de-004.ogg", base.spec.features)
+    asked, detected = (base.open(window, Request(language=language)) for language in ("de", None))
+    assert asked.prompt == detected.prompt
+    assert (asked.length, detected.length) == (3, 3)
+    cached = [session._cache.rows[: session.length] for session in (asked, detected)]
+    assert np.array_equal(*cached)
+
+
+def test_two_sessions_of_one_model_do_not_leak_into_each_other(tiny_en, features):
+    windows = [features(name, tiny_en.spec.features) for name in ("jfk.flac", "LJ001-0002.flac")]
+    end = tiny_en.spec.end_id
+    alone = [greedy(tiny_en.open(window, Request()), end) for window in windows]
+    assert alone[0][:5] != alone[1][:5]
+    sessions = [tiny_en.open(window, Request()) for window in windows]
+    together = [[], []]
+    while not all(text and text[-1] == end for text in together):
+        for session, text in zip(sessions, together, strict=True):
+            if not text or text[-1] != end:
+                text.append(int(session.forward([text[-1] if text else session.prompt[-1]])[0]))
+    assert together == alone
+
+
+@pytest.fixture(scope="module", params=["jfk.flac", "LJ001-0008.flac", "fleurs-de-004.ogg", "printing.opus"])
+def drafted(request, base, drafter, features):
+    """A window, the whole draft of the real drafter in a stream, and the target's text without it."""
+    asked = Request(language="de" if "-de-" in request.param else "en")
+    window = features(request.param, base.spec.features)
+    assert drafter.spec.features == base.spec.features
+    stream = DraftStream(bytearray(DraftStream.bytes_needed(448)), 448)
+    stream.reset(1)
+    retokenizer = Retokenizer(drafter.tokenizer, base.tokenizer, base.spec.vocab_size)
+    draft = drafter.draft(window, Request(language="en"))
+    state = fill(stream.writer(1), draft, retokenizer, end_id=base.spec.end_id)
+    assert state is not DraftState.FAILED
+    steps = list(decode(base.open(window, asked), EMPTY, Aligner(), FixedBudget(0), end_id=base.spec.end_id))
+    return window, asked, stream, [token for step in steps for token in step.tokens]
+
+
+@pytest.mark.parametrize("policy", [FixedBudget(7), FixedBudget(15), Controller()], ids=["7", "15", "auto"])
+def test_the_real_draft_changes_no_token_of_the_target(drafted, base, policy):
+    window, asked, stream, text = drafted
+    reader = stream.reader(1, base.spec.vocab_size)
+    session = base.open(window, asked)
+    steps = list(decode(session, reader, Aligner(), policy, end_id=base.spec.end_id))
+    assert [token for step in steps for token in step.tokens] == text
+    assert asked.language != "en" or len(steps) < len(text) / 2  # and the draft was not ignored
