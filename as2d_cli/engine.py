@@ -123,6 +123,11 @@ class Engine:
         """Facts about the loaded target."""
         return self._target_spec
 
+    @property
+    def is_drafting(self) -> bool:
+        """Whether there is a drafter, and it has not been given up."""
+        return self._drafter is not None
+
     def _start(self) -> None:
         self._target = self._new_target()
         if self._settings.drafter is not None:

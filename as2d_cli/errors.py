@@ -6,6 +6,7 @@ As2dError
 ├── PluginError       a plugin is missing, broken or does not fit
 ├── AudioError        a file cannot be read as audio
 ├── DecodeError       a window could not be decoded (a worker died, a model failed)
+├── RequestError      what was asked for makes no sense, or not for this model
 └── OutputError       a result cannot be written
 """
 
@@ -43,6 +44,10 @@ class AudioError(As2dError):
 
 class DecodeError(As2dError):
     """A window could not be decoded."""
+
+
+class RequestError(As2dError):
+    """What was asked for makes no sense, or not for this model."""
 
 
 class OutputError(As2dError):

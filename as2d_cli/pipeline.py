@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -33,9 +33,13 @@ class Comparison:
     identical: int = 0
     slower: int = 0
     """Windows on which the target took longer with drafts than without."""
+    undecided: int = 0
+    """Windows that could not be compared, because one of the two ways failed."""
     drafted_s: float = 0.0
     plain_s: float = 0.0
     """Wall time of all windows with drafts, and without on all threads."""
+    differing: tuple[tuple[int, float], ...] = ()
+    """Where the tokens differ: number of the file in the run, start of the window in seconds."""
 
     def __add__(self, other: Comparison) -> Comparison:
         """Field-wise sum."""
@@ -52,6 +56,8 @@ class FileWork:
     """One input file on its way: filled while its windows come back."""
 
     path: Path
+    number: int = 0
+    """Its place among the files of the run."""
     parts: list[tuple[Span, WindowResult]] = field(default_factory=list)
     handed_out: int = 0
     returned: int = 0
@@ -85,13 +91,28 @@ class FileWork:
         )
 
 
+def _ignore(work: FileWork, outcome: WindowOutcome) -> None:
+    """Take a window that nobody wants to know of."""
+
+
 class Pipeline:
     """Transcribes files through one engine."""
 
-    def __init__(self, engine: Engine, request: Request, *, compare: bool = False) -> None:
-        """With `compare`, every window is decoded target-only as well, and the tokens are compared."""
+    def __init__(
+        self,
+        engine: Engine,
+        request: Request,
+        *,
+        compare: bool = False,
+        on_window: Callable[[FileWork, WindowOutcome], None] = _ignore,
+    ) -> None:
+        """With `compare`, every window is decoded target-only as well, and the tokens are compared.
+
+        `on_window` is told of each window that comes back, in order.
+        """
         self._engine = engine
         self._request = request
+        self._on_window = on_window
         self._compare = compare
         self.comparison: Comparison | None = Comparison() if compare else None
 
@@ -106,7 +127,9 @@ class Pipeline:
         outcomes = self._compared(tasks) if self._compare else self._engine.run(tasks)
         first = 0
         for outcome in outcomes:
-            _take(files[outcome.task.group - first], outcome)
+            work = files[outcome.task.group - first]
+            _take(work, outcome)
+            self._on_window(work, outcome)
             while files and files[0].finished:
                 first += 1
                 yield files.popleft()
@@ -114,7 +137,7 @@ class Pipeline:
 
     def _tasks(self, paths: Iterable[Path], files: deque[FileWork]) -> Iterator[WindowTask]:
         for group, path in enumerate(paths):
-            work = FileWork(path)
+            work = FileWork(path, group)
             files.append(work)
             try:
                 for window in _windows(work):
@@ -162,12 +185,21 @@ def _take(work: FileWork, outcome: WindowOutcome) -> None:
 def _comparison(
     drafted: list[WindowOutcome], drafted_s: float, plain: list[WindowOutcome], plain_s: float
 ) -> Comparison:
-    pairs = [(ours.result, other.result) for ours, other in zip(drafted, plain, strict=True)]
-    both = [(ours, other) for ours, other in pairs if ours and other]
+    decided = [
+        (ours.task, ours.result, other.result)
+        for ours, other in zip(drafted, plain, strict=True)
+        if ours.result and other.result
+    ]
+    failed_once = sum(
+        (ours.result is None) != (other.result is None) for ours, other in zip(drafted, plain, strict=True)
+    )
+    differing = [task for task, ours, other in decided if ours.tokens != other.tokens]
     return Comparison(
-        windows=len(both),
-        identical=sum(ours.tokens == other.tokens for ours, other in both),
-        slower=sum(ours.stats.wall_s > other.stats.wall_s for ours, other in both),
+        windows=len(decided),
+        identical=len(decided) - len(differing),
+        slower=sum(ours.stats.wall_s > other.stats.wall_s for _, ours, other in decided),
+        undecided=failed_once,
         drafted_s=drafted_s,
         plain_s=plain_s,
+        differing=tuple((task.group, task.window.span.start_s) for task in differing),
     )

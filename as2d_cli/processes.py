@@ -7,6 +7,7 @@ import multiprocessing
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 
+from as2d_cli.spawning import start
 from as2d_cli.workers import Message
 
 _STOP_S = 2.0
@@ -24,7 +25,7 @@ class Worker:
         self.process = context.Process(
             target=body, args=(theirs, *arguments), name=f"as2d {name}", daemon=True
         )
-        self.process.start()
+        start(self.process)
         theirs.close()
 
     def receive(self) -> Message | None:

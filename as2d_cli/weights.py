@@ -21,6 +21,7 @@ from as2d_cli.errors import As2dError, ModelError
 from as2d_cli.fetch import Progress, fetch, silent
 from as2d_cli.model_sources import NoSource
 from as2d_cli.registry import ModelEntry
+from as2d_cli.spawning import start
 
 
 def ensure(entry: ModelEntry, progress: Progress = silent) -> Path:
@@ -108,7 +109,7 @@ def _convert(entry: ModelEntry, source: Path, staging: Path) -> None:
     log = staging / "convert.log"
     job = (entry, source, staging / "model", log, sender)
     process = context.Process(target=_convert_here, args=job, name=f"as2d convert {entry.name}", daemon=True)
-    process.start()
+    start(process)
     sender.close()
     try:
         failure = _receive(receiver)

@@ -112,15 +112,16 @@ def write_lrc(transcript: Transcript) -> str:
 
 def write_json(transcript: Transcript) -> str:
     """Return everything known, in a superset of Whisper's JSON."""
-    return _dumps(_document(transcript), indent=2) + "\n"
+    return _dumps(document(transcript), indent=2) + "\n"
 
 
 def write_jsonl(transcript: Transcript) -> str:
     """Return one line per segment, each as in the JSON format."""
-    return "".join(_dumps(segment) + "\n" for segment in _document(transcript)["segments"])
+    return "".join(_dumps(segment) + "\n" for segment in document(transcript)["segments"])
 
 
-def _document(transcript: Transcript) -> dict[str, Any]:
+def document(transcript: Transcript) -> dict[str, Any]:
+    """Return what the JSON format holds, as plain values."""
     return {
         "schema_version": SCHEMA_VERSION,
         "text": transcript.text,

@@ -10,11 +10,14 @@ from as2d_cli.fetch import Progress
 
 
 @contextmanager
-def shown_progress(quiet: bool = False) -> Iterator[Progress]:
-    """Give a progress callback: a bar on a terminal, one line per stage elsewhere, nothing if `quiet`."""
+def shown_progress(quiet: bool = False, bar: bool = True) -> Iterator[Progress]:
+    """Give a progress callback: a bar on a terminal, one line per stage elsewhere, nothing if `quiet`.
+
+    Without `bar`, a terminal gets the lines, too.
+    """
     if quiet:
         yield lambda stage, done, total: None
-    elif sys.stderr.isatty():
+    elif bar and sys.stderr.isatty():
         with _bar() as progress:
             yield progress
     else:

@@ -1,0 +1,92 @@
+"""The `as2d` command: finds the sub-command, and turns errors into one line and an exit code.
+
+A sub-command's module is imported when it is called, not before, so that help and version are quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from as2d_cli import __version__
+from as2d_cli.cli.exit_codes import ExitCode, exit_code
+from as2d_cli.errors import As2dError
+
+_COMMANDS = {
+    "transcribe": "Write down what is said in audio files.",
+    "models": "List, fetch, check and remove models.",
+}
+"""Name of each sub-command, which is that of its module's, and its help in one line."""
+
+
+class LazyGroup(TyperGroup):
+    """Imports sub-commands on demand, and answers for the errors of all of them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer has had two Context classes
+        """Return the names of the sub-commands."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401
+        """Import a sub-command."""
+        if cmd_name not in _COMMANDS:
+            return None
+        self.commands[cmd_name] = get_command(import_module(f"as2d_cli.cli.{cmd_name}").app)
+        return self.commands[cmd_name]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
+        """List the sub-commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
+        """Run a sub-command; `AS2D_DEBUG=1` lets its errors through as tracebacks."""
+        try:
+            return super().invoke(ctx)
+        except As2dError as error:
+            if os.environ.get("AS2D_DEBUG"):
+                raise
+            typer.echo(f"as2d: error: {error.message}", err=True)
+            if error.hint:
+                typer.echo(f"hint: {error.hint}", err=True)
+            raise typer.Exit(exit_code(error)) from error
+        except KeyboardInterrupt as error:
+            raise typer.Exit(ExitCode.INTERRUPTED) from error
+        except BrokenPipeError as error:  # `as2d ... | head`: whoever read the results has had enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nor may the last flush fail
+            raise typer.Exit(ExitCode.PIPE_CLOSED) from error
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    help="Transcribe audio on your own machine, faster: a drafter runs ahead, the target verifies.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"as2d {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", "-V", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Take the options before the sub-command."""
+
+
+def main() -> None:
+    """Run the command with the process's arguments and exit."""
+    app(prog_name="as2d")

@@ -1,0 +1,38 @@
+"""What a command says on stderr. Lines are written as they are, never read as markup."""
+
+from __future__ import annotations
+
+import sys
+
+from as2d_cli.errors import As2dError
+from as2d_cli.sources import printable
+
+
+class Messages:
+    """Writes lines to stderr, each beginning with the tool's name; how many depends on what is wanted."""
+
+    def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
+        self.quiet = quiet
+        self.verbose = verbose
+
+    def failure(self, source: object, error: As2dError) -> None:
+        """Tell that a source failed; said even when quiet."""
+        name = printable(str(source))
+        about = error.message if error.message.startswith(name) else f"{name}: {error.message}"
+        hint = f" ({error.hint})" if error.hint else ""
+        self.line(f"{about}{hint}")
+
+    def note(self, text: str) -> None:
+        """Tell what the user may want to know."""
+        if not self.quiet:
+            self.line(text)
+
+    def detail(self, text: str) -> None:
+        """Tell what only the curious want to know."""
+        if self.verbose:
+            self.line(text)
+
+    def line(self, text: str) -> None:
+        """Write one line."""
+        sys.stderr.write(f"as2d: {text}\n")
+        sys.stderr.flush()

@@ -1,0 +1,161 @@
+"""What a run did and how fast, as data and as a few lines of text. Ratios are taken from sums."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from as2d_cli.pipeline import Comparison
+from as2d_cli.types import DecodeStats
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """One run, whole or interrupted."""
+
+    target: str
+    drafter: str | None
+    drafter_lost: bool = False
+    """Whether the drafter could not be loaded, or was given up on the way."""
+    files: int = 0
+    done: int = 0
+    skipped: int = 0
+    failed: int = 0
+    audio_s: float = 0.0
+    """Audio decoded, failed files' good windows included."""
+    wall_s: float = 0.0
+    """From the first window handed out to the last file written; under compare: decoding with drafts only."""
+    load_s: float = 0.0
+    """Starting both processes and loading the models."""
+    stats: DecodeStats = field(default_factory=DecodeStats)
+    comparison: Comparison | None = None
+    differing: tuple[str, ...] = ()
+    """Windows whose tokens differ with drafts, each as `FILE at S s`."""
+    interrupted: bool = False
+
+    @property
+    def rtfx(self) -> float:
+        """Audio seconds per wall second."""
+        return self.audio_s / self.wall_s if self.wall_s else 0.0
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Share of the wall time that went to each part; `wait` is all that is not the target at work."""
+        parts = {
+            "encode": self.stats.encode_s,
+            "verify": self.stats.verify_s,
+            "control": self.stats.control_s,
+        }
+        shares = {name: seconds / self.wall_s if self.wall_s else 0.0 for name, seconds in parts.items()}
+        return {**shares, "wait": max(0.0, 1.0 - sum(shares.values())) if self.wall_s else 0.0}
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether a comparison was asked for and did not find everything identical."""
+        found = self.comparison
+        return found is not None and (found.identical < found.windows or found.undecided > 0)
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether all files were done, and compared equal if that was asked."""
+        return not self.failed and not self.interrupted and not self.is_doubtful
+
+    def lines(self) -> list[str]:
+        """Return the report as text, an ending in doubt last so that it is seen."""
+        lines = [self._files_line()]
+        if self.stats.steps:
+            lines += [self._speed_line(), self._decoding_line(), self._shares_line()]
+        if self.comparison is not None:
+            lines += _comparison_lines(self.comparison)
+            lines += [f"DIFFERENT TEXT with drafts: {where}" for where in self.differing]
+        return lines
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as plain values, for JSON."""
+        return {
+            "target": self.target,
+            "drafter": self.drafter,
+            "drafter_lost": self.drafter_lost,
+            "files": self.files,
+            "done": self.done,
+            "skipped": self.skipped,
+            "failed": self.failed,
+            "interrupted": self.interrupted,
+            "audio_s": round(self.audio_s, 3),
+            "wall_s": round(self.wall_s, 3),
+            "load_s": round(self.load_s, 3),
+            "rtfx": round(self.rtfx, 3),
+            "shares": {name: round(share, 4) for name, share in self.shares.items()},
+            "stats": stats_dict(self.stats),
+            "comparison": self.comparison and _comparison_dict(self.comparison, self.differing),
+        }
+
+    def _files_line(self) -> str:
+        parts = [f"{self.done} of {_count(self.files, 'file')} done"]
+        parts += [f"{self.skipped} skipped"] if self.skipped else []
+        parts += [f"{self.failed} failed"] if self.failed else []
+        return ("interrupted: " if self.interrupted else "") + ", ".join(parts)
+
+    def _speed_line(self) -> str:
+        return (
+            f"{self.audio_s:.1f} s of audio in {self.wall_s:.1f} s ({self.rtfx:.1f}x real time), "
+            f"models loaded in {self.load_s:.1f} s"
+        )
+
+    def _decoding_line(self) -> str:
+        stats = self.stats
+        line = f"target {self.target}, drafter {self.drafter or 'none'}"
+        if self.drafter and self.drafter_lost:
+            line += " (lost)"
+        if self.drafter and not stats.proposed:
+            line += " (unused)"
+        line += f": {stats.tokens_per_step:.2f} tokens per step"
+        return f"{line}, {stats.acceptance:.0%} of proposed tokens accepted" if stats.proposed else line
+
+    def _shares_line(self) -> str:
+        return "time: " + ", ".join(f"{name} {share:.0%}" for name, share in self.shares.items())
+
+
+def stats_dict(stats: DecodeStats) -> dict[str, Any]:
+    """Return decode statistics as plain values, ratios included, for JSON."""
+    values = {**asdict(stats), "tokens_per_step": stats.tokens_per_step, "acceptance": stats.acceptance}
+    return {name: round(value, 4) for name, value in values.items()}
+
+
+def _comparison_lines(found: Comparison) -> list[str]:
+    verdict = "identical" if found.identical == found.windows else "NOT IDENTICAL"
+    lines = [f"compare: {verdict}, {found.identical} of {_count(found.windows, 'window')} the same text"]
+    if found.undecided:
+        lines.append(f"compare: {_count(found.undecided, 'window')} FAILED one of the two ways")
+    if found.windows:
+        lines.append(
+            f"compare: speedup {found.speedup:.2f}x ({_pace(found.speedup)}), "
+            f"{found.drafted_s:.1f} s against {found.plain_s:.1f} s; "
+            f"{_count(found.slower, 'window')} slower"
+        )
+    return lines
+
+
+def _pace(speedup: float) -> str:
+    """Say plainly what the figure, as printed, means."""
+    shown = round(speedup, 2)
+    if shown == 1:
+        return "no faster than target-only"
+    return f"{'faster' if shown > 1 else 'slower'} than target-only"
+
+
+def _comparison_dict(found: Comparison, differing: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "windows": found.windows,
+        "identical": found.identical,
+        "undecided": found.undecided,
+        "slower": found.slower,
+        "drafted_s": round(found.drafted_s, 3),
+        "target_only_s": round(found.plain_s, 3),
+        "speedup": round(found.speedup, 4),
+        "differing": list(differing),
+    }
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
