@@ -13,7 +13,13 @@ from as2d_cli.cli.fetch_progress import shown_progress
 from as2d_cli.errors import As2dError, ModelError
 from as2d_cli.registry import ModelEntry, load_registry
 
-app = typer.Typer(help="List, fetch, check and remove models.", no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False,
+    help="List, fetch, check and remove models.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
 
 
 @dataclass(frozen=True, slots=True)

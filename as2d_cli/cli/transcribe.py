@@ -31,7 +31,7 @@ TIMED_FORMATS = frozenset(FORMAT_NAMES) - {"txt"}
 WORD_FORMATS = frozenset({"json", "jsonl"})
 MAX_DRAFT_TOKENS = 64
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Options:
 @app.command(context_settings={"token_normalize_func": lambda name: name.replace("_", "-")})
 def transcribe(  # noqa: PLR0913, PLR0917 - one parameter per option is how typer declares them
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", show_default=False, help="Audio or video files.")
+        list[Path], typer.Argument(metavar="FILE", show_default=False, help="Audio or video files.")
     ],
     model: Annotated[
         str | None,
