@@ -11,7 +11,6 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import cast
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from as2d_whisper.tokenizer import repair_tokenizer
 
 QUANT_BLOCK = 64
 _WEIGHT_BITS = (2, 4, 8, 16, 32)
+_MULTILINGUAL_VOCAB = 51865  # openai/whisper `model.py`; Hugging Face's newer files say it outright
 
 
 def onnx_to_mnn(
@@ -53,12 +53,12 @@ def convert(source: Path, destination: Path, options: Mapping[str, object]) -> N
         raise ModelError(
             f"{source}: heads of {checkpoint.d_model / checkpoint.n_heads:g} values; expected 64"
         )
-    facts = _facts(source, checkpoint)
+    config = _config(source)
+    facts, heads = _facts(config, checkpoint), _alignment_heads(source, config, checkpoint)
     with TemporaryDirectory(dir=destination) as scratch:
         onnx_path = Path(scratch) / "graph.onnx"
         build_encoder(checkpoint, onnx_path)
         onnx_to_mnn(onnx_path, destination / "encoder.mnn", weight_bits=_bits(options, "encoder_bits", 32))
-        heads = cast("list[tuple[int, int]]", facts["alignment_heads"])
         build_decoder(checkpoint, heads, onnx_path)
         onnx_to_mnn(onnx_path, destination / "decoder.mnn", weight_bits=_bits(options, "decoder_bits", 8))
     np.save(destination / "embeddings.npy", checkpoint["decoder/embeddings/weight"].astype(np.float16))
@@ -77,11 +77,15 @@ def _bits(options: Mapping[str, object], name: str, default: int) -> int:
     return value
 
 
-def _facts(source: Path, checkpoint: Checkpoint) -> dict[str, object]:
+def _config(source: Path) -> dict[str, object]:
     config = read_json(source / "config.json")
     generation = source / "generation_config.json"
     if generation.is_file():  # Hugging Face keeps the decoding rules apart from the dimensions
         config |= read_json(generation)
+    return config
+
+
+def _facts(config: Mapping[str, object], checkpoint: Checkpoint) -> dict[str, object]:
     suppress = config.get("suppress_ids", config.get("suppress_tokens")) or []
     begin = config.get("suppress_ids_begin", config.get("begin_suppress_tokens")) or []
     return {
@@ -93,5 +97,24 @@ def _facts(source: Path, checkpoint: Checkpoint) -> dict[str, object]:
         "vocab_size": checkpoint.vocab_size,
         "suppress": suppress,
         "suppress_begin": begin,
-        "alignment_heads": config.get("alignment_heads") or [],
+        "is_multilingual": bool(config.get("is_multilingual", checkpoint.vocab_size >= _MULTILINGUAL_VOCAB)),
     }
+
+
+def _alignment_heads(
+    source: Path, config: Mapping[str, object], checkpoint: Checkpoint
+) -> list[tuple[int, int]]:
+    """Return (layer, head) of the decoder heads that follow the speech.
+
+    Without a list, and with a list of heads that the model does not have (distilled models carry
+    their teacher's), these are all heads of the upper half of the layers, as in openai/whisper
+    `model.py`.
+    """
+    n_layers = checkpoint.n_layers("decoder")
+    try:
+        listed = [(int(layer), int(head)) for layer, head in config.get("alignment_heads") or []]  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise ModelError(f"{source}: alignment_heads is not a list of (layer, head)") from None
+    if listed and all(0 <= layer < n_layers and 0 <= head < checkpoint.n_heads for layer, head in listed):
+        return listed
+    return [(layer, head) for layer in range(n_layers // 2, n_layers) for head in range(checkpoint.n_heads)]

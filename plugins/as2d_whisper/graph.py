@@ -86,6 +86,9 @@ class _Graph:
         bounds = [self.constant(np.array([value], np.int64)) for value in (start, stop, axis)]
         return self.op("Slice", x, *bounds)
 
+    def mean(self, x: str, axes: Sequence[int], out: str) -> str:
+        return self.op("ReduceMean", x, self.constant(np.array(axes, np.int64)), out=out, keepdims=0)
+
     def save(self, path: Path) -> None:
         graph = helper.make_graph(self.nodes, "whisper", self.inputs, self.outputs, self.constants)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)
@@ -136,8 +139,7 @@ def build_encoder(checkpoint: Checkpoint, path: Path) -> None:
 
     Outputs `key_i` (1, h, L, 64) and `value_i` (1, h, 64, L).
     """
-    graph, d, heads = _Graph(), checkpoint.d_model, checkpoint.n_heads
-    length = checkpoint.n_audio_positions
+    graph, heads, length = _Graph(), checkpoint.n_heads, checkpoint.n_audio_positions
     x = graph.input("mel", [1, checkpoint.n_mels, 2 * length])
     for name, stride in (("encoder/conv1", 1), ("encoder/conv2", 2)):
         weight, bias = (graph.constant(array) for array in _linear(checkpoint, name))
@@ -156,7 +158,6 @@ def build_encoder(checkpoint: Checkpoint, path: Path) -> None:
         _split_heads(
             graph, value, heads, VALUES_T, out=graph.output(f"value_{index}", [1, heads, HEAD_SIZE, length])
         )
-    assert d == heads * HEAD_SIZE, "checked when the checkpoint was read"
     graph.save(path)
 
 
@@ -178,8 +179,8 @@ def build_decoder(checkpoint: Checkpoint, alignment_heads: AlignmentHeads, path:
 
     Inputs: `x` (1, R, d) embedded tokens; `past` (C, 2 n d), the keys and values of all n layers token by
     token; `mask` (1, 1, T, R), 0 or a large negative number; `key_i`, `value_i` from the encoder.
-    Outputs: `logits` (1, R, vocab); `present` (R, 2 n d); `alignment` (R, A, L, 1), the cross-attention
-    probabilities of the alignment heads, if there are any.
+    Outputs: `logits` (1, R, vocab); `present` (R, 2 n d); `alignment` (R, L), the mean cross-attention
+    probabilities of the alignment heads, of which there must be one at least.
     """
     graph, n = _Graph(), checkpoint.n_layers("decoder")
     d, heads, length = checkpoint.d_model, checkpoint.n_heads, checkpoint.n_audio_positions
@@ -201,10 +202,8 @@ def build_decoder(checkpoint: Checkpoint, alignment_heads: AlignmentHeads, path:
     graph.linear(x, embeddings, None, out=graph.output("logits", [1, "R", len(embeddings)]))
     rows = graph.op("Concat", *present, axis=2)
     graph.reshape(rows, [-1, 2 * n * d], out=graph.output("present", ["R", 2 * n * d]))
-    if alignment_heads:
-        parts = [graph.slice(attention[layer], 1, head, head + 1) for layer, head in alignment_heads]
-        shape: Shape = ["R", len(parts), length, 1]
-        graph.op("Concat", *parts, axis=1, out=graph.output("alignment", shape))
+    parts = [graph.slice(attention[layer], 1, head, head + 1) for layer, head in alignment_heads]
+    graph.mean(graph.op("Concat", *parts, axis=1), [1, 3], out=graph.output("alignment", ["R", length]))
     graph.save(path)
 
 

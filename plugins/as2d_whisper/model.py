@@ -33,14 +33,13 @@ class Facts:
     vocab_size: int
     suppress: tuple[int, ...]
     suppress_begin: tuple[int, ...]
-    alignment_heads: tuple[tuple[int, int], ...]
+    is_multilingual: bool
 
     @classmethod
     def read(cls, path: Path) -> Facts:
         """Read `facts.json`. Raises `ModelError`."""
         try:
             raw = json.loads(path.read_text(encoding="utf-8"))
-            raw["alignment_heads"] = tuple((int(layer), int(head)) for layer, head in raw["alignment_heads"])
             raw["suppress"], raw["suppress_begin"] = tuple(raw["suppress"]), tuple(raw["suppress_begin"])
             return cls(**raw)
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -60,13 +59,12 @@ class WhisperModel:
         self.facts = Facts.read(folder / "facts.json")
         self.tokenizer = WhisperTokenizer(folder / "tokenizer.json")
         self.features = FeatureSpec(self.facts.n_mels, 2 * self.facts.n_audio_positions)
-        self.is_multilingual = self.facts.vocab_size >= 51865  # openai/whisper `model.py`
         # read from disk on demand: a step touches a few rows of a table of tens of megabytes
         self._embeddings = np.load(folder / "embeddings.npy", mmap_mode="r")
         self._positions = np.load(folder / "positions.npy")
         cross = [f"{kind}_{i}" for i in range(self.facts.n_decoder_layers) for kind in ("key", "value")]
         self._encoder = Graph(folder / "encoder.mnn", ["mel"], cross, threads)
-        outputs = ["logits", "present", *["alignment"] * bool(self.facts.alignment_heads)]
+        outputs = ["logits", "present", "alignment"]
         self._decoder = Graph(folder / "decoder.mnn", ["x", "past", "mask", *cross], outputs, threads)
 
     @property
@@ -134,8 +132,8 @@ class Rows:
 
     @property
     def alignment(self) -> NDArray[np.float32]:
-        """Cross-attention probabilities of the alignment heads, shape (count, heads, frames)."""
-        return self.outputs[2].view()[: self.count, :, :, 0]
+        """Mean cross-attention probabilities of the alignment heads, shape (count, frames)."""
+        return self.outputs[2].view()[: self.count]
 
 
 assert _CACHE_STEP % KEY_MULTIPLE == 0, "exactness of rows depends on it"

@@ -22,7 +22,7 @@ class Prompt:
 
 def languages(model: WhisperModel) -> tuple[str, ...]:
     """Return the language codes a model can write."""
-    return tuple(model.tokenizer.languages) if model.is_multilingual else ("en",)
+    return tuple(model.tokenizer.languages) if model.facts.is_multilingual else ("en",)
 
 
 def open_prompt(model: WhisperModel, audio: list[Var], cache: Cache, request: Request) -> Prompt:
@@ -41,7 +41,7 @@ def _choose(model: WhisperModel, audio: list[Var], cache: Cache, request: Reques
     language = request.language
     if language is not None and language not in languages(model):
         raise ModelError(f"the model does not know the language {language!r}")
-    if not model.is_multilingual:
+    if not model.facts.is_multilingual:
         if request.task != "transcribe":
             raise ModelError("an English-only model cannot translate", "use a multilingual model")
         return Prompt((start, plain), "en")

@@ -20,8 +20,8 @@ class Rules:
         """Take the lists from the model's facts."""
         end = model.tokenizer.end_id
         self._allowed = end + 1
-        self._always = np.array([token for token in model.facts.suppress if token < end], np.intp)
-        self._first = np.array([token for token in model.facts.suppress_begin if token <= end], np.intp)
+        self._always = np.array([token for token in model.facts.suppress if 0 <= token < end], np.intp)
+        self._first = np.array([token for token in model.facts.suppress_begin if 0 <= token <= end], np.intp)
 
     def choose(self, logits: NDArray[np.float32], first_row: int | None) -> TokenIds:
         """Return the greedy allowed token of each row, the lowest id on a tie.

@@ -15,7 +15,7 @@ from as2d_whisper.model import Cache, WhisperModel
 from as2d_whisper.prompt import languages, open_prompt
 from as2d_whisper.rules import Rules
 from as2d_whisper.tokenizer import WhisperTokenizer
-from as2d_whisper.words import words_of
+from as2d_whisper.words import levels, words_of
 
 
 class WhisperTarget:
@@ -51,7 +51,8 @@ class WhisperSession:
         self._rules = rules
         self._audio = model.encode(features)
         self._cache = Cache(model.facts.n_text_positions, model.cache_width)
-        self._attention: list[NDArray[np.float16]] | None = [] if request.word_times else None
+        self._attention: list[NDArray[np.float32]] = []
+        self._level = levels(features) if request.word_times else None
         prompt = open_prompt(model, self._audio, self._cache, request)
         self.prompt = prompt.ids
         self.language = prompt.language
@@ -66,25 +67,31 @@ class WhisperSession:
         """Append `tokens` and return the greedy next token after each, shape (len(tokens),)."""
         start = self._cache.length
         rows = self._model.decode(self._audio, self._cache, tokens)
-        if self._attention is not None:
-            self._attention += list(rows.alignment.astype(np.float16))
+        if self._level is not None:
+            self._attention += list(rows.alignment.copy())
         first = len(self.prompt) - 1 - start
         return self._rules.choose(rows.logits, first if 0 <= first < len(tokens) else None)
 
     def rollback(self, length: int) -> None:
         """Keep the first `length` tokens. Raises `ModelError` for a length that is not cached."""
         self._cache.truncate(length)
-        if self._attention is not None:
-            del self._attention[max(0, length - len(self.prompt) + 1) :]
+        del self._attention[max(0, length - len(self.prompt) + 1) :]
 
     def words(self, tokens: Sequence[int], duration_s: float) -> tuple[Word, ...]:
         """Return the words of committed text `tokens` with their times, seconds within the window.
 
-        Raises `ModelError` unless the request asked for word times and the model has alignment heads.
+        Raises `ModelError` unless the request asked for word times.
         """
-        if self._attention is None or not self._model.facts.alignment_heads:
-            raise ModelError("this model was not asked for word times, or has no alignment heads")
-        attention = np.array(self._attention[: len(tokens)], np.float32)
+        if self._level is None:
+            raise ModelError("this window was opened without word times")
+        if not tokens:
+            return ()
+        attention = np.array(self._attention[: len(tokens) + 1])
         return words_of(
-            self._model.tokenizer, tokens, attention, language=self.language, duration_s=duration_s
+            self._model.tokenizer,
+            tokens,
+            attention,
+            self._level,
+            language=self.language,
+            duration_s=duration_s,
         )
