@@ -151,12 +151,12 @@ class Batch:
     def _settled(self, outputs: Outputs) -> FileOutcome | None:
         """Return the outcome of a source that needs no work, or cannot have any."""
         source, name = outputs.source, printable(str(outputs.source))
-        if outputs.error is not None:
-            return FileOutcome(source, error=outputs.error)
         if not os.path.lexists(source):
             return FileOutcome(source, error=AudioError(f"{name}: no such file"))
         if source.is_dir():
             return FileOutcome(source, error=AudioError(f"{name}: is a folder", "give the files in it"))
+        if outputs.error is not None:
+            return FileOutcome(source, error=outputs.error)
         existing = outputs.existing
         if existing and len(existing) == len(outputs.files) and not self._request.overwrite:
             return FileOutcome(source, kept=existing)

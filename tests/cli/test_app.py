@@ -1,0 +1,109 @@
+"""The command as a whole: quick help, one-line errors, exit codes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from as2d_cli import __version__
+from as2d_cli.cli.exit_codes import exit_code
+from as2d_cli.errors import (
+    AudioError,
+    DecodeError,
+    ModelError,
+    OutputError,
+    PluginError,
+    RegistryError,
+    RequestError,
+)
+
+AS2D = Path(sys.executable).with_name("as2d")
+
+
+def cpu_s(*arguments):
+    """Return the least cpu time of a few runs: others use this machine, too."""
+
+    def once():
+        before = os.times()
+        subprocess.run([AS2D, *arguments], check=True, stdout=subprocess.DEVNULL)
+        after = os.times()
+        return after.children_user - before.children_user + after.children_system - before.children_system
+
+    return min(once() for _ in range(5))
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version_take_little_time(option):
+    assert cpu_s(option) < 0.3
+
+
+def test_help_loads_neither_numpy_nor_rich_nor_the_commands():
+    code = (
+        "import sys\nfrom as2d_cli.cli.app import app\n"
+        "try:\n    app(['--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'rich', 'MNN', 'soundfile', 'as2d_cli.cli.models', 'as2d_cli.cli.transcribe'}\n"
+        "print(heavy & set(sys.modules))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert run.stdout.splitlines()[-1] == "set()"
+    assert "transcribe  " in run.stdout
+    assert "models  " in run.stdout
+
+
+def test_version_is_the_package_version(as2d):
+    assert as2d("--version").out == f"as2d {__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["transcribe", "models"])
+def test_every_command_has_help(as2d, command):
+    ended = as2d(command, "-h")
+    assert ended.code == 0
+    assert ended.out.startswith(f"Usage: as2d {command}")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nonsense"], ["--nonsense"], ["transcribe"], ["transcribe", "--nonsense", "a.wav"], []]
+)
+def test_a_command_line_that_makes_no_sense_is_a_usage_error(as2d, arguments):
+    ended = as2d(*arguments)
+    assert ended.code == 2
+    assert "Usage:" in ended.err + ended.out
+    assert "Traceback" not in ended.err
+
+
+def test_an_error_is_one_line_with_a_hint_and_no_traceback(as2d, scripted):
+    ended = as2d("models", "path", "speakr")
+    assert ended.code == 3
+    lines = ended.err.splitlines()
+    assert lines[0] == "as2d: error: there is no model called 'speakr'"
+    assert lines[1].startswith("hint: did you mean 'speaker'?")
+    assert len(lines) == 2
+
+
+def test_debugging_shows_the_traceback(as2d, scripted):
+    ended = as2d("models", "path", "speakr", AS2D_DEBUG="1")
+    assert "Traceback" in ended.err
+    assert "RegistryError: there is no model called 'speakr'" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (AudioError, 1),
+        (DecodeError, 1),
+        (OutputError, 1),
+        (RequestError, 2),
+        (ModelError, 3),
+        (PluginError, 3),
+        (RegistryError, 3),
+    ],
+)
+def test_each_error_has_its_exit_code(error, code):
+    assert exit_code(error("broken")) == code
+
+
+def test_completion_for_a_shell_can_be_shown(as2d):
+    ended = as2d("--show-completion", "bash")
+    assert ended.code == 0

@@ -1,0 +1,47 @@
+"""What the bar counts, and how it looks."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from as2d_cli.cli.progress import Bar, Tally, clock
+from as2d_cli.workers import Progress
+
+A, B = Path("a"), Path("b")
+
+
+def test_lengths_are_estimates_until_a_file_is_finished():
+    tally = Tally([A, B])
+    assert (tally.current, tally.total_s()) == (A, 0)
+    tally.expect(A, 60)
+    tally.expect(B, 40)
+    tally.window(A, 30)
+    assert (tally.heard_s(), tally.total_s()) == (30, 100)
+    tally.file(A)  # it was half as long as it claimed
+    assert (tally.current, tally.total_s()) == (B, 70)
+    tally.window(B, 45)  # longer than it claimed
+    assert tally.total_s(B) == 45
+    tally.file(B)
+    assert (tally.current, tally.heard_s(), tally.total_s()) == (None, 75, 75)
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(0, "0:00"), (59.6, "1:00"), (3600, "1:00:00"), (-3, "0:00")])
+def test_times_are_shown_as_on_a_clock(seconds, shown):
+    assert clock(seconds) == shown
+
+
+def test_names_are_shown_as_they_are_and_the_bar_gives_way(sound):
+    terminal = io.StringIO()
+    path = sound("[red]x[bold].wav", 3)
+    bar = Bar([path], Console(file=terminal, force_terminal=True, width=100))
+    bar.steps(Progress(1, 30, 10))
+    bar.window(path, 3)
+    with bar.hidden():
+        terminal.write("HERE")
+    bar.file(path)
+    bar.stop()
+    assert "[red]x[bold].wav" in terminal.getvalue()
+    assert "3.0 tokens per step" in terminal.getvalue()
+    assert "HERE" in terminal.getvalue()

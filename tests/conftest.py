@@ -1,0 +1,98 @@
+"""Runs of the real command and the real processes, with scripted models where no real one is needed."""
+
+import json
+import os
+import subprocess
+import sys
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+AS2D = Path(sys.executable).with_name("as2d")
+TARGET = {"seed": 1, "words": 40}
+DRAFTER = {"seed": 1, "words": 40, "error_rate": 0.1}
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+    def records(self):
+        """Return the objects of JSON lines on stdout."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@pytest.fixture(scope="session")
+def scripted_cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("scripted-cache")
+
+
+@pytest.fixture
+def scripted(tmp_path, monkeypatch, scripted_cache):
+    """Make a scripted pair the default; called again, one with other options."""
+
+    def choose(target=None, drafter=None, plugin="scripted"):
+        lines = [
+            "schema = 1",
+            'default_pair = "pair"',
+            'pairs.pair = { target = "speaker", drafter = "hearer" }',
+        ]
+        for name, module, options in (
+            ("speaker", plugin, TARGET | (target or {})),
+            ("hearer", "scripted", DRAFTER | (drafter or {})),
+        ):
+            lines += [
+                f"[models.{name}]",
+                f'plugin = "{module}"',
+                'role = "any"',
+                'source = { kind = "none" }',
+            ]
+            lines += [f"options.{key} = {json.dumps(value)}" for key, value in options.items()]
+        registry = tmp_path / "models.toml"
+        registry.write_text("\n".join(lines))
+        monkeypatch.setenv("AS2D_MODELS", str(registry))
+        monkeypatch.setenv("AS2D_CACHE_DIR", str(scripted_cache))
+
+    choose()
+    return choose
+
+
+@pytest.fixture
+def sound(tmp_path):
+    """Write noise as a sound file; its name decides what the scripted models hear in it."""
+
+    def write(name="a.wav", seconds=2.0):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        noise = np.random.default_rng(zlib.crc32(name.encode())).normal(0, 0.1, int(seconds * 16000))
+        soundfile.write(path, noise.clip(-1, 1), 16000, format="WAV")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def as2d(tmp_path):
+    """Run the installed command to its end, as a shell would."""
+
+    def run(*arguments, **environment):
+        ended = subprocess.run(
+            [AS2D, *map(str, arguments)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            cwd=tmp_path,
+            env=os.environ | environment,
+            timeout=240,
+            check=False,
+        )
+        return Finished(ended.returncode, ended.stdout.decode("utf-8"), ended.stderr.decode("utf-8"))
+
+    return run

@@ -1,0 +1,184 @@
+"""The engine with real processes: what dies costs what it must and no more."""
+
+import multiprocessing
+import os
+import signal
+from multiprocessing.shared_memory import SharedMemory
+
+import numpy as np
+import pytest
+
+from as2d_cli.engine import Engine, EngineSettings, WindowTask
+from as2d_cli.errors import DecodeError, ModelError, PluginError
+from as2d_cli.model_sources import NoSource
+from as2d_cli.registry import ModelEntry
+from as2d_cli.types import Request, Window
+from as2d_cli.workers import ModelRef
+
+SCRIPT = {"seed": 1, "words": 40}
+
+
+def scripted(name, options):
+    return ModelRef(ModelEntry(name, "scripted", "any", NoSource(), options=SCRIPT | options), None, 1)
+
+
+def settings(target=None, drafter=None):
+    """Return settings for scripted models; without options for the drafter there is none."""
+    return EngineSettings(
+        scripted("speaker", target or {}), None if drafter is None else scripted("hearer", drafter)
+    )
+
+
+def tasks(count, group=0):
+    noise = np.random.default_rng(7)
+    return [
+        WindowTask(
+            group, Window(index, index * 16000, noise.normal(0, 0.1, 16000).astype(np.float32)), Request()
+        )
+        for index in range(count)
+    ]
+
+
+def tokens(outcomes):
+    return [outcome.result and outcome.result.tokens for outcome in outcomes]
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """Return what the target says by itself."""
+    with Engine(settings()) as engine:
+        return tokens(engine.run(tasks(6)))
+
+
+def child(name):
+    return next(process for process in multiprocessing.active_children() if process.name == f"as2d {name}")
+
+
+def test_drafts_are_used_and_change_no_token(plain):
+    with Engine(settings(drafter={"error_rate": 0.1})) as engine:
+        outcomes = list(engine.run(tasks(6)))
+    assert tokens(outcomes) == plain
+    assert len(set(plain)) == 6, "the windows must differ, or an order gone wrong would not show"
+    assert sum(outcome.result.stats.accepted for outcome in outcomes) > 60
+
+
+def test_outcomes_come_in_the_order_of_the_tasks_and_name_them(plain):
+    given = tasks(6)
+    with Engine(settings(drafter={})) as engine:
+        assert [outcome.task for outcome in engine.run(iter(given))] == given
+
+
+def test_target_only_runs_leave_the_drafter_idle(plain):
+    with Engine(settings(drafter={})) as engine:
+        outcomes = list(engine.run(tasks(6), drafted=False))
+        assert tokens(outcomes) == plain
+        assert sum(outcome.result.stats.proposed for outcome in outcomes) == 0
+        assert tokens(engine.run(tasks(6))) == plain, "and it can be used again afterwards"
+
+
+def test_a_drafter_killed_in_the_middle_costs_only_speed(plain):
+    notes, killed = [], []
+
+    def kill_once(progress):
+        if not killed:
+            killed.append(child("drafter").pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    slow = settings({"step_ms": 15.0}, {"delay_ms": 10.0})
+    with Engine(slow, note=notes.append, progress=kill_once) as engine:
+        assert tokens(engine.run(tasks(6))) == plain
+        assert engine.is_drafting
+        assert child("drafter").pid != killed[0], "it is started again"
+    assert notes == ["the drafter's process was ended by signal 9; starting it again"]
+
+
+def test_a_drafter_that_keeps_dying_is_given_up(plain):
+    notes = []
+    # Slow steps, so that it is started again and dies again before the run is over.
+    with Engine(settings({"step_ms": 20.0}, {"exit_at": 3}), note=notes.append) as engine:
+        assert tokens(engine.run(tasks(6))) == plain
+        assert not engine.is_drafting
+    assert [note.split("; ")[1] for note in notes] == ["starting it again"] * 2 + ["going on without it"]
+
+
+def test_a_drafter_that_fails_in_every_window_is_told_of_once(plain):
+    notes = []
+    with Engine(settings(drafter={"fail_at": 3}), note=notes.append) as engine:
+        assert tokens(engine.run(tasks(6))) == plain
+        assert engine.is_drafting
+    assert len(notes) == 1
+    assert "costs only speed" in notes[0]
+
+
+def test_a_drafter_that_cannot_be_loaded_is_done_without(plain):
+    notes = []
+    with Engine(settings(drafter={"no_such_option": 1}), note=notes.append) as engine:
+        assert tokens(engine.run(tasks(6))) == plain
+        assert not engine.is_drafting
+    assert notes == [
+        "going on without the drafter: model 'hearer': the scripted plugin has no option 'no_such_option'"
+    ]
+
+
+@pytest.mark.parametrize("drafter", [None, {"error_rate": 0.9}], ids=["alone", "with drafter"])
+def test_a_killed_target_fails_the_window_in_work_and_no_other(plain, drafter):
+    killed = []
+
+    def kill_in_third_window(progress):
+        if len(done) == 2 and not killed:
+            killed.append(child("target").pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    done = []
+    with Engine(settings({"step_ms": 15.0}, drafter), progress=kill_in_third_window) as engine:
+        for outcome in engine.run(tasks(6)):
+            done.append(outcome)
+    assert tokens(done) == [*plain[:2], None, *plain[3:]]
+    assert isinstance(done[2].error, DecodeError)
+    assert done[2].error.message == "the target's process was ended by signal 9 in a window"
+
+
+def test_a_target_that_dies_in_every_window_ends_the_run():
+    with Engine(settings({"exit_at": 5})) as engine:
+        outcomes = engine.run(tasks(6))
+        assert [next(outcomes).error is not None for _ in range(2)] == [True, True]
+        with pytest.raises(ModelError, match=r"ended with code 70, 3 times in a row"):
+            next(outcomes)
+
+
+def test_a_window_that_cannot_be_decoded_carries_the_error_and_the_target_lives_on():
+    with Engine(settings({"fail_at": 5})) as engine:
+        first = child("target").pid
+        outcomes = list(engine.run(tasks(3)))
+        assert child("target").pid == first
+    assert [outcome.result for outcome in outcomes] == [None] * 3
+    assert all("fails after 5 rows" in outcome.error.message for outcome in outcomes)
+
+
+def test_a_target_that_cannot_be_loaded_is_an_error_and_leaves_nothing_behind():
+    with pytest.raises(PluginError, match="no option 'nonsense'"), Engine(settings({"nonsense": 1}, {})):
+        pass
+    assert not [one for one in multiprocessing.active_children() if one.name.startswith("as2d")]
+
+
+def test_no_process_and_no_shared_memory_is_left_after_the_end():
+    with Engine(settings(drafter={})) as engine:
+        list(engine.run(tasks(1)))
+        memory = engine._slots.name
+        SharedMemory(memory).close()
+    assert not [one for one in multiprocessing.active_children() if one.name.startswith("as2d")]
+    with pytest.raises(FileNotFoundError):
+        SharedMemory(memory)
+
+
+def test_tasks_are_taken_only_a_few_ahead_of_the_window_in_work():
+    taken = []
+
+    def count():
+        for task in tasks(20):
+            taken.append(task)
+            yield task
+
+    with Engine(settings(drafter={})) as engine:
+        for done, _ in enumerate(engine.run(count()), start=1):
+            assert len(taken) <= done + 4

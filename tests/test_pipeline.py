@@ -1,0 +1,114 @@
+"""Files through the engine: put together in order, errors where they belong, both ways compared."""
+
+import pytest
+
+from as2d_cli.engine import Engine, EngineSettings, WindowOutcome
+from as2d_cli.errors import DecodeError
+from as2d_cli.model_sources import NoSource
+from as2d_cli.pipeline import Pipeline
+from as2d_cli.registry import ModelEntry
+from as2d_cli.types import DecodeStats, Request, WindowResult
+from as2d_cli.workers import ModelRef
+
+
+def model(name, **options):
+    return ModelRef(
+        ModelEntry(name, "scripted", "any", NoSource(), options={"words": 20, **options}), None, 1
+    )
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with Engine(EngineSettings(model("speaker"), model("hearer", error_rate=0.1))) as engine:
+        yield engine
+
+
+def test_files_come_back_in_order_each_with_its_own_windows(engine, sound):
+    paths = [sound("a.wav", 2), sound("long.wav", 70), sound("b.wav", 3)]
+    works = list(Pipeline(engine, Request()).run(paths))
+    assert [work.path for work in works] == paths
+    assert [work.number for work in works] == [0, 1, 2]
+    assert [work.duration_s for work in works] == [2, 70, 3]
+    assert [len(work.parts) for work in works] == [1, 3, 1]
+    spans = [span for span, _ in works[1].parts]
+    assert [spans[0].start_s, spans[-1].end_s] == [0, 70]
+    texts = [work.transcript(Request(), "speaker", None).text.split() for work in works]
+    assert [len(text) for text in texts] == [20, 60, 20]
+    assert texts[0] != texts[2]
+
+
+def test_a_file_between_others_that_cannot_be_read_harms_neither(engine, sound, tmp_path):
+    (tmp_path / "bad.wav").write_text("no sound")
+    paths = [
+        tmp_path / "gone.wav",
+        sound("a.wav"),
+        tmp_path / "bad.wav",
+        sound("b.wav"),
+        tmp_path / "gone2.wav",
+    ]
+    works = list(Pipeline(engine, Request()).run(paths))
+    assert [work.path for work in works] == paths
+    assert [work.error is None for work in works] == [False, True, False, True, False]
+    assert [len(work.parts) for work in works] == [0, 1, 0, 1, 0]
+
+
+def test_word_times_make_timed_segments_and_plain_text_has_none(engine, sound):
+    request = Request(word_times=True)
+    (work,) = Pipeline(engine, request).run([sound("a.wav", 40)])
+    transcript = work.transcript(request, "speaker", "hearer")
+    assert " ".join(segment.text for segment in transcript.segments) == transcript.text
+    assert 30 < transcript.segments[-1].end_s <= 40
+    (work,) = Pipeline(engine, Request()).run([sound("a.wav", 40)])
+    assert work.transcript(Request(), "speaker", "hearer").segments == ()
+
+
+def test_every_window_is_told_of_as_it_comes_back(engine, sound):
+    heard = []
+    paths = [sound("a.wav", 2), sound("long.wav", 40)]
+    pipeline = Pipeline(
+        engine,
+        Request(),
+        on_window=lambda work, outcome: heard.append((work.path, outcome.task.window.duration_s)),
+    )
+    list(pipeline.run(paths))
+    assert [path for path, _ in heard] == [paths[0], paths[1], paths[1]]
+    assert sum(seconds for _, seconds in heard) == pytest.approx(42)
+
+
+def test_comparing_decodes_every_window_both_ways_and_finds_them_identical(engine, sound):
+    paths = [sound("a.wav", 2), sound("long.wav", 70)] + [sound(f"{number}.wav", 1) for number in range(6)]
+    pipeline = Pipeline(engine, Request(), compare=True)
+    works = list(pipeline.run(paths))
+    assert [len(work.parts) for work in works] == [1, 3, *[1] * 6]
+    assert all(result.stats.proposed for work in works for _, result in work.parts), (
+        "with drafts is what counts"
+    )
+    found = pipeline.comparison
+    assert (found.windows, found.identical, found.undecided, found.differing) == (10, 10, 0, ())
+    assert found.drafted_s > 0
+    assert found.speedup == pytest.approx(found.plain_s / found.drafted_s)
+
+
+class TwoFacedEngine:
+    """Says something else in window 1 without drafts, and cannot decode window 2 so."""
+
+    def run(self, tasks, *, drafted=True):
+        for task in tasks:
+            index = task.window.index
+            if index == 2 and not drafted:
+                yield WindowOutcome(task, None, DecodeError("broken"))
+                continue
+            tokens = (5, 6 if drafted or index != 1 else 7)
+            stats = DecodeStats(wall_s=2.0 if drafted and index == 0 else 1.0)
+            yield WindowOutcome(task, WindowResult("hi", tokens, "en", stats=stats))
+
+
+def test_a_difference_is_counted_and_says_where_it_is(sound):
+    pipeline = Pipeline(TwoFacedEngine(), Request(), compare=True)
+    (work,) = pipeline.run([sound("long.wav", 70)])
+    assert work.error is None
+    found = pipeline.comparison
+    assert (found.windows, found.identical, found.undecided, found.slower) == (2, 1, 1, 1)
+    start_s = work.parts[1][0].start_s
+    assert found.differing == ((0, start_s),)
+    assert 20 < start_s <= 30

@@ -1,0 +1,117 @@
+"""The report: figures from sums, said plainly."""
+
+import json
+
+import pytest
+
+from as2d_cli.pipeline import Comparison
+from as2d_cli.report import RunReport
+from as2d_cli.types import DecodeStats
+
+STATS = DecodeStats(
+    tokens=100, steps=25, proposed=120, accepted=75, drafted=130, encode_s=2.0, verify_s=4.0, control_s=0.5
+)
+RUN = RunReport("base", "tiny", files=3, done=3, audio_s=60.0, wall_s=10.0, load_s=1.5, stats=STATS)
+
+
+def with_comparison(**fields):
+    found = Comparison(**({"windows": 4, "identical": 4, "drafted_s": 10.0, "plain_s": 12.0} | fields))
+    return RunReport(
+        "base", "tiny", files=1, done=1, audio_s=60.0, wall_s=10.0, stats=STATS, comparison=found
+    )
+
+
+def test_the_lines_say_what_was_done_and_how_fast():
+    assert RUN.lines() == [
+        "3 of 3 files done",
+        "60.0 s of audio in 10.0 s (6.0x real time), models loaded in 1.5 s",
+        "target base, drafter tiny: 4.00 tokens per step, 62% of proposed tokens accepted",
+        "time: encode 20%, verify 40%, control 5%, wait 35%",
+    ]
+    assert RUN.succeeded
+
+
+def test_time_shares_add_up_to_the_wall_time():
+    assert RUN.shares == {"encode": 0.2, "verify": 0.4, "control": 0.05, "wait": pytest.approx(0.35)}
+    assert sum(RUN.shares.values()) == pytest.approx(1)
+
+
+def test_failures_skips_and_interruption_are_in_the_first_line():
+    report = RunReport("base", None, files=5, done=1, skipped=1, failed=2, interrupted=True)
+    assert report.lines() == ["interrupted: 1 of 5 files done, 1 skipped, 2 failed"]
+    assert not report.succeeded
+
+
+def test_one_file_is_not_called_files():
+    assert RunReport("base", None, files=1, done=1).lines() == ["1 of 1 file done"]
+
+
+@pytest.mark.parametrize(
+    ("drafter", "lost", "proposed", "said"),
+    [
+        (None, False, 0, "drafter none: 4.00 tokens per step"),
+        ("tiny", False, 0, "drafter tiny (unused): 4.00 tokens per step"),
+        ("tiny", True, 0, "drafter tiny (lost) (unused): 4.00 tokens per step"),
+        ("tiny", True, 10, "drafter tiny (lost): 4.00 tokens per step, 50% of proposed tokens accepted"),
+    ],
+)
+def test_what_became_of_the_drafter_is_said(drafter, lost, proposed, said):
+    stats = DecodeStats(tokens=8, steps=2, proposed=proposed, accepted=proposed // 2)
+    report = RunReport("base", drafter, drafter_lost=lost, files=1, done=1, wall_s=1.0, stats=stats)
+    assert report.lines()[2] == f"target base, {said}"
+
+
+@pytest.mark.parametrize(
+    ("plain_s", "said"),
+    [
+        (12.0, "1.20x (faster than target-only)"),
+        (9.3, "0.93x (slower than target-only)"),
+        (10.01, "1.00x (no faster than target-only)"),
+    ],
+)
+def test_a_speedup_is_said_plainly_whatever_it_is(plain_s, said):
+    line = with_comparison(plain_s=plain_s, slower=1).lines()[-1]
+    assert line == f"compare: speedup {said}, 10.0 s against {plain_s:.1f} s; 1 window slower"
+
+
+def test_identical_windows_are_counted():
+    report = with_comparison()
+    assert "compare: identical, 4 of 4 windows the same text" in report.lines()
+    assert report.succeeded
+
+
+def test_a_difference_cannot_be_overlooked():
+    report = with_comparison(identical=3, differing=((0, 30.0),))
+    report = RunReport(
+        **{name: getattr(report, name) for name in RunReport.__slots__} | {"differing": ("a.wav at 30.0 s",)}
+    )
+    assert "compare: NOT IDENTICAL, 3 of 4 windows the same text" in report.lines()
+    assert report.lines()[-1] == "DIFFERENT TEXT with drafts: a.wav at 30.0 s"
+    assert report.is_doubtful
+    assert not report.succeeded
+    assert report.as_dict()["comparison"]["differing"] == ["a.wav at 30.0 s"]
+
+
+def test_a_window_that_failed_one_way_leaves_the_comparison_in_doubt():
+    report = with_comparison(undecided=1)
+    assert "compare: 1 window FAILED one of the two ways" in report.lines()
+    assert not report.succeeded
+
+
+def test_a_run_without_any_work_has_a_report_without_division_by_zero():
+    report = RunReport("base", "tiny", comparison=Comparison())
+    assert report.rtfx == 0
+    assert set(report.shares.values()) == {0.0}
+    assert json.loads(json.dumps(report.as_dict(), allow_nan=False))["stats"]["acceptance"] == 0
+
+
+def test_as_data_it_holds_the_ratios_and_what_they_are_made_of():
+    data = RUN.as_dict()
+    assert (data["rtfx"], data["audio_s"], data["wall_s"], data["load_s"]) == (6.0, 60.0, 10.0, 1.5)
+    assert (data["stats"]["tokens_per_step"], data["stats"]["tokens"], data["stats"]["steps"]) == (
+        4.0,
+        100,
+        25,
+    )
+    assert data["stats"]["acceptance"] == 0.625
+    assert data["comparison"] is None
