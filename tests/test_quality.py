@@ -1,0 +1,61 @@
+"""Style, types, import rules and the promises of the documents, checked like everything else."""
+
+import doctest
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import as2d_cli
+
+ROOT = Path(__file__).parents[1]
+BIN = Path(sys.executable).parent
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["ruff", "format", "--check"], ["ruff", "check"], ["mypy"], ["lint-imports"]],
+    ids=" ".join,
+)
+def test_checks_pass(command):
+    run = subprocess.run(
+        [BIN / command[0], *command[1:]], cwd=ROOT, check=False, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_examples_in_docstrings_hold():
+    modules = [
+        importlib.import_module(found.name) for found in pkgutil.walk_packages(as2d_cli.__path__, "as2d_cli.")
+    ]
+    results = [doctest.testmod(module) for module in modules]
+    assert sum(result.failed for result in results) == 0
+    assert sum(result.attempted for result in results) > 5
+
+
+def test_the_shipped_registry_is_the_one_at_the_top_of_the_repository():
+    shipped = Path(as2d_cli.__file__).with_name("models.toml")
+    assert shipped.read_bytes() == (ROOT / "models.toml").read_bytes()
+
+
+def test_ci_runs_exactly_the_test_command_of_the_readme():
+    commands = [
+        line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if "-m venv" in line
+    ]
+    assert len(commands) == 2
+    assert [line for line in commands if "pytest" in line] == (ROOT / ".ci" / "run").read_text().splitlines()[
+        -1:
+    ]
+
+
+def test_every_option_is_in_the_readme():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = subprocess.run(
+        [BIN / "as2d", "transcribe", "--help"], check=True, capture_output=True, text=True
+    ).stdout
+    options = {word.strip(",") for word in shown.split() if word.startswith("--")} - {"--help"}
+    assert {option for option in options if option not in text} == set()
+    assert len(options) > 12
