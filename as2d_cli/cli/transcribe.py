@@ -6,54 +6,24 @@ import signal
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from as2d_cli.cli.exit_codes import ExitCode
 from as2d_cli.cli.messages import Messages
-from as2d_cli.errors import As2dError, RequestError
-from as2d_cli.languages import AUTO, language_code
+from as2d_cli.errors import As2dError
+from as2d_cli.languages import AUTO
 from as2d_cli.sources import printable
-from as2d_cli.tables import suggestion
 
 if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
-    from as2d_cli.batch import Batch, BatchRequest, FileOutcome
+    from as2d_cli.batch import Batch, FileOutcome
     from as2d_cli.cli.display import TerminalDisplay
+    from as2d_cli.cli.options import Options
     from as2d_cli.cli.results import Results
-    from as2d_cli.decoding import AlignMode
-    from as2d_cli.registry import ModelEntry, Registry
     from as2d_cli.report import RunReport
 
-NO_DRAFTER = "none"
-FORMAT_NAMES = ("txt", "srt", "vtt", "tsv", "json", "jsonl", "csv", "lrc")  # as in writers, which needs numpy
-TIMED_FORMATS = frozenset(FORMAT_NAMES) - {"txt"}
-WORD_FORMATS = frozenset({"json", "jsonl"})
-MAX_DRAFT_TOKENS = 64
-
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The options as typed; what they mean is in `_request`."""
-
-    files: tuple[Path, ...]
-    model: str | None
-    drafter: str | None
-    language: str
-    draft_tokens: str
-    align: str | None
-    threads: int | None
-    formats: str | None
-    output_dir: Path | None
-    word_timestamps: bool
-    compare: bool
-    as_json: bool
-    overwrite: bool
-    quiet: bool
-    verbose: bool
-    no_progress: bool
 
 
 @app.command(context_settings={"token_normalize_func": lambda name: name.replace("_", "-")})
@@ -119,6 +89,8 @@ def transcribe(  # noqa: PLR0913, PLR0917 - one parameter per option is how type
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Show no progress bar.")] = False,
 ) -> None:
     """Write down what is said in audio files. The text goes to stdout, everything else to stderr."""
+    from as2d_cli.cli.options import Options
+
     options = Options(
         files=tuple(files),
         model=model,
@@ -144,9 +116,10 @@ def run(options: Options) -> ExitCode:
     """Do what the options ask for. Raises `As2dError` if there is no way to begin or to go on."""
     from as2d_cli.batch import Batch
     from as2d_cli.cli.display import TerminalDisplay
+    from as2d_cli.cli.options import batch_request
     from as2d_cli.cli.results import JsonResults, TextResults
 
-    request = _request(options)
+    request = batch_request(options)
     messages = Messages(quiet=options.quiet, verbose=options.verbose)
     with TerminalDisplay(messages, bar=not options.no_progress) as display:
         batch = Batch(request, display)
@@ -203,100 +176,3 @@ class _Run:
         for line in report.lines():
             (self.messages.line if report.is_doubtful else self.messages.note)(line)
         self.results.report(report)
-
-
-def _request(options: Options) -> BatchRequest:
-    """Make sense of the options. Raises `RequestError`, or `RegistryError` for an unknown model."""
-    from as2d_cli.batch import BatchRequest, usable_cpus
-    from as2d_cli.registry import load_registry
-    from as2d_cli.workers import DecodeSettings
-
-    language = language_code(options.language)
-    formats = _formats(options)
-    registry = load_registry()
-    target, drafter = _models(options, registry)
-    _refuse_idle_options(options, formats, drafter)
-    return BatchRequest(
-        sources=options.files,
-        target=target,
-        drafter=drafter,
-        language=language,
-        timed=options.as_json or not TIMED_FORMATS.isdisjoint(formats),
-        word_timestamps=options.word_timestamps,
-        formats=formats,
-        folder=options.output_dir,
-        overwrite=options.overwrite,
-        compare=options.compare,
-        threads=options.threads or usable_cpus(),
-        decode=DecodeSettings(_draft_tokens(options.draft_tokens), _align(options.align)),
-    )
-
-
-def _models(options: Options, registry: Registry) -> tuple[ModelEntry, ModelEntry | None]:
-    """Return target and drafter: those asked for, else those of the pair."""
-    target = registry.model(options.model or registry.pair().target)
-    name = options.drafter
-    if name is None:
-        pairs = [registry.pair(), *registry.pairs.values()]  # the default pair's drafter before another's
-        name = next((pair.drafter for pair in pairs if pair.target == target.name), NO_DRAFTER)
-    drafter = None if name == NO_DRAFTER else registry.model(name)
-    if not target.fits("target"):
-        raise RequestError(f"model {target.name!r} can only draft", "choose another --model")
-    if drafter is not None and not drafter.fits("drafter"):
-        raise RequestError(f"model {drafter.name!r} cannot draft", "choose another --drafter, or none")
-    return target, drafter
-
-
-def _formats(options: Options) -> tuple[str, ...]:
-    """Return the formats of the files to write, each once; `-o` alone means plain text."""
-    if options.formats is None:
-        return () if options.output_dir is None else ("txt",)
-    names = [name.strip().lower() for name in options.formats.split(",") if name.strip()]
-    if "all" in names:
-        return FORMAT_NAMES
-    for name in names:
-        if name not in FORMAT_NAMES:
-            raise RequestError(
-                f"there is no output format {name!r}", suggestion(name, (*FORMAT_NAMES, "all"))
-            )
-    if not names:
-        raise RequestError("-f needs at least one format", f"formats: {', '.join(FORMAT_NAMES)}, all")
-    return tuple(dict.fromkeys(names))
-
-
-def _draft_tokens(text: str) -> int | None:
-    if text.lower() == AUTO:
-        return None
-    if not text.isdecimal() or not 1 <= int(text) <= MAX_DRAFT_TOKENS:
-        raise RequestError(
-            f"--draft-tokens cannot be {text!r}",
-            f"give a number from 1 to {MAX_DRAFT_TOKENS}, or auto; --drafter none decodes without drafts",
-        )
-    return int(text)
-
-
-def _align(text: str | None) -> AlignMode:
-    from as2d_cli.decoding import AlignMode
-
-    modes = get_args(AlignMode)
-    if text is not None and text not in modes:
-        raise RequestError(f"there is no alignment {text!r}", suggestion(text, modes))
-    return cast("AlignMode", text or "hybrid")
-
-
-def _refuse_idle_options(options: Options, formats: tuple[str, ...], drafter: ModelEntry | None) -> None:
-    """Refuse an option that would do nothing: whoever gives it expects something else."""
-    if drafter is None:
-        for name, given in (
-            ("--compare", options.compare),
-            ("--draft-tokens", options.draft_tokens.lower() != AUTO),
-            ("--align", options.align is not None),
-        ):
-            if given:
-                raise RequestError(f"{name} does nothing without a drafter", "choose one with --drafter")
-    if options.word_timestamps and not (options.as_json or WORD_FORMATS.intersection(formats)):
-        raise RequestError("--word-timestamps does nothing without JSON", "add --json, or -f json")
-    if options.overwrite and not formats:
-        raise RequestError("--overwrite does nothing without files to write", "add -f or -o")
-    if options.quiet and options.verbose:
-        raise RequestError("--quiet and --verbose contradict each other")
