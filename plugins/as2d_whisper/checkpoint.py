@@ -7,8 +7,6 @@ Array names follow CTranslate2's WhisperSpec (public format, OpenNMT/CTranslate2
 from __future__ import annotations
 
 import json
-import mmap
-import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,15 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
+from as2d_whisper.tensor_files import Array, read_ctranslate2, read_safetensors
 
-Array = NDArray[np.generic]
-
-_CT2_DTYPES = {0: np.float32, 1: np.int8, 2: np.int16, 3: np.int32, 4: np.float16}
-_CT2_VERSIONS = range(5, 7)
-_SAFETENSORS_DTYPES = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16}
-_MAX_DIMS = 8
+_QUANTISED = (np.int8, np.int16)
 _MAX_LAYERS = 128
-_MAX_HEADER_BYTES = 100_000_000  # the limit that the safetensors format itself sets
 
 
 @dataclass(frozen=True)
@@ -44,9 +37,9 @@ class Checkpoint:
         return np.asarray(self.tensors[name], dtype=np.float32)
 
     def _size(self, name: str, axis: int) -> int:
-        shape = self[name].shape
+        shape = self.tensors[name].shape if name in self.tensors else ()  # no copy: this is asked often
         if axis >= len(shape):
-            raise ModelError(f"the checkpoint's {name!r} has shape {shape}")
+            raise ModelError(f"the checkpoint's {name!r} is missing or has shape {shape}")
         return int(shape[axis])
 
     @property
@@ -84,13 +77,18 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     """Read `model.bin` or `model.safetensors` in `folder`. Raises `ModelError`."""
     config = read_json(folder / "config.json")
     if (folder / "model.bin").is_file():
-        return _read_ctranslate2(folder / "model.bin")
-    if (folder / "model.safetensors").is_file():
+        path = folder / "model.bin"
+        checkpoint = _from_ctranslate2(path, read_ctranslate2(path))
+    elif (folder / "model.safetensors").is_file():
+        path = folder / "model.safetensors"
         heads = config.get("decoder_attention_heads")
-        if not isinstance(heads, int) or heads < 1:
+        if type(heads) is not int:
             raise ModelError(f"{folder / 'config.json'}: decoder_attention_heads is missing")
-        return Checkpoint(dict(_from_huggingface(read_safetensors(folder / "model.safetensors"))), heads)
-    raise ModelError(f"{folder}: no model.bin and no model.safetensors")
+        checkpoint = Checkpoint(dict(_from_huggingface(_Named(path, read_safetensors(path)))), heads)
+    else:
+        raise ModelError(f"{folder}: no model.bin and no model.safetensors")
+    _check(path, checkpoint)
+    return checkpoint
 
 
 def read_json(path: Path) -> dict[str, object]:
@@ -104,113 +102,63 @@ def read_json(path: Path) -> dict[str, object]:
     return value
 
 
-def _map(path: Path) -> memoryview:
-    try:
-        with path.open("rb") as file:
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{path}: cannot be read: {error}") from error
+def _check(path: Path, checkpoint: Checkpoint) -> None:
+    """Raise `ModelError` unless every array is there in its shape: the native converter trusts them."""
+    for part in ("encoder", "decoder"):
+        if not checkpoint.n_layers(part):
+            raise ModelError(f"{path}: no {part} layers", "is it a Whisper model?")
+    if checkpoint.n_heads < 1 or checkpoint.d_model % checkpoint.n_heads:
+        raise ModelError(f"{path}: {checkpoint.n_heads} heads of a width of {checkpoint.d_model}")
+    for name, shape in _expected(checkpoint):
+        array = checkpoint.tensors.get(name)
+        if array is None:
+            raise ModelError(f"{path}: array {name!r} is missing", "is it a Whisper model?")
+        if array.shape != shape or array.dtype.kind != "f":
+            raise ModelError(f"{path}: {name!r} is {array.dtype} {array.shape}, expected float {shape}")
 
 
-class _Reader:
-    """Bounds-checked little-endian fields of a CTranslate2 file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.view = _map(path)
-        self.offset = 0
-
-    def take(self, n_bytes: int) -> memoryview:
-        start, self.offset = self.offset, self.offset + n_bytes
-        if self.offset > len(self.view):
-            raise ModelError(f"{self.path}: truncated at byte {start}", "fetch the model again")
-        return self.view[start : self.offset]
-
-    def number(self, code: str) -> int:
-        return int(struct.unpack("<" + code, self.take(struct.calcsize(code)))[0])
-
-    def text(self) -> str:
-        raw = bytes(self.take(self.number("H")))
-        try:
-            return raw.rstrip(b"\0").decode()
-        except UnicodeDecodeError:
-            raise ModelError(f"{self.path}: not a CTranslate2 model (bad name)") from None
-
-    def array(self) -> Array:
-        n_dims = self.number("B")
-        if n_dims > _MAX_DIMS:
-            raise ModelError(f"{self.path}: an array of {n_dims} dimensions")
-        shape = [self.number("I") for _ in range(n_dims)]
-        code = self.number("B")
-        if code not in _CT2_DTYPES:
-            raise ModelError(f"{self.path}: unknown array type {code}")
-        dtype = np.dtype(_CT2_DTYPES[code])
-        data = self.take(self.number("I"))
-        n_items = 1
-        for size in shape:  # Python integers: a hostile shape must not overflow
-            n_items *= size
-        if len(data) != n_items * dtype.itemsize:
-            raise ModelError(f"{self.path}: array size does not fit its shape {shape}")
-        return np.frombuffer(data, dtype).reshape(shape)
+def _expected(checkpoint: Checkpoint) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield name and shape of every array that the graphs are built of."""
+    d, vocab = checkpoint.d_model, checkpoint.vocab_size
+    yield from (("decoder/embeddings/weight", (vocab, d)), ("decoder/projection/weight", (vocab, d)))
+    yield "encoder/position_encodings/encodings", (checkpoint.n_audio_positions, d)
+    yield "decoder/position_encodings/encodings", (checkpoint.n_text_positions, d)
+    for name, inputs in (("encoder/conv1", checkpoint.n_mels), ("encoder/conv2", d)):
+        yield from ((f"{name}/weight", (d, inputs, 3)), (f"{name}/bias", (d,)))
+    for part in ("encoder", "decoder"):
+        norms = [f"{part}/layer_norm"]
+        for index in range(checkpoint.n_layers(part)):
+            for name, rows, columns in _LINEAR:
+                if part == "decoder" or not name.startswith("attention"):
+                    yield f"{part}/layer_{index}/{name}/weight", (rows * d, columns * d)
+                    yield f"{part}/layer_{index}/{name}/bias", (rows * d,)
+            kinds = ("self_attention", "attention", "ffn") if part == "decoder" else ("self_attention", "ffn")
+            norms += [f"{part}/layer_{index}/{kind}/layer_norm" for kind in kinds]
+        yield from ((f"{norm}/{name}", (d,)) for norm in norms for name in ("gamma", "beta"))
 
 
-def _read_ctranslate2(path: Path) -> Checkpoint:
-    reader = _Reader(path)
-    version, spec = reader.number("I"), reader.text()
-    if version not in _CT2_VERSIONS or spec != "WhisperSpec":
-        raise ModelError(
-            f"{path}: CTranslate2 format {version}, {spec!r}; expected WhisperSpec, format 5 or 6"
-        )
-    reader.number("I")  # spec revision: the names checked below say what matters
-    tensors: dict[str, Array] = {}
-    for _ in range(reader.number("I")):
-        name = reader.text()
-        tensors[name] = reader.array()
-    for _ in range(reader.number("I")):
-        alias, name = reader.text(), reader.text()
-        if name not in tensors:
-            raise ModelError(f"{path}: alias {alias!r} of an array that is not there")
-        tensors[alias] = tensors[name]
-    if any(array.dtype == np.int8 and array.ndim > 0 for name, array in tensors.items() if "weight" in name):
-        raise ModelError(f"{path}: already quantised to int8", "use the float16 or float32 CTranslate2 model")
-    try:
-        n_heads = int(tensors["decoder/num_heads"])
-    except (KeyError, TypeError):
-        raise ModelError(f"{path}: num_heads is missing") from None
-    return Checkpoint(tensors, n_heads)
+_LINEAR = (
+    ("self_attention/linear_0", 3, 1),
+    ("self_attention/linear_1", 1, 1),
+    ("attention/linear_0", 1, 1),
+    ("attention/linear_1", 2, 1),
+    ("attention/linear_2", 1, 1),
+    ("ffn/linear_0", 4, 1),
+    ("ffn/linear_1", 1, 4),
+)
+"""Linear layers of a Whisper layer: name, rows and columns of the weight in widths of the model."""
 
 
-def read_safetensors(path: Path) -> dict[str, Array]:
-    """Read every array of a safetensors file without copying; bfloat16 becomes float32.
-
-    Format: 8-byte header length, JSON header {name: {dtype, shape, data_offsets}}, raw data.
-    Raises `ModelError` for anything that does not add up.
-    """
-    view = _map(path)
-    header_bytes = int.from_bytes(view[:8], "little")
-    if len(view) < 8 or header_bytes > min(_MAX_HEADER_BYTES, len(view) - 8):
-        raise ModelError(f"{path}: not a safetensors file (header of {header_bytes} bytes)")
-    try:
-        header = json.loads(bytes(view[8 : 8 + header_bytes]))
-    except ValueError as error:
-        raise ModelError(f"{path}: not a safetensors file: {error}") from error
-    data = view[8 + header_bytes :]
-    try:
-        return {name: _safe_array(item, data) for name, item in header.items() if name != "__metadata__"}
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ModelError(f"{path}: inconsistent header: {error}") from error
-
-
-def _safe_array(item: Mapping[str, object], data: memoryview) -> Array:
-    dtype = np.dtype(_SAFETENSORS_DTYPES[str(item["dtype"])])
-    begin, end = (int(x) for x in item["data_offsets"])  # type: ignore[attr-defined]
-    shape = [int(x) for x in item["shape"]]  # type: ignore[attr-defined]
-    if not 0 <= begin <= end <= len(data):
-        raise ValueError(f"data offsets {begin}..{end} of {len(data)} bytes")
-    array = np.frombuffer(data[begin:end], dtype).reshape(shape)
-    if item["dtype"] == "BF16":  # the upper half of a float32
-        return (array.astype(np.uint32) << 16).view(np.float32)
-    return array
+def _from_ctranslate2(path: Path, tensors: Mapping[str, Array]) -> Checkpoint:
+    for name, array in tensors.items():
+        if array.dtype in _QUANTISED and name.endswith("weight"):
+            raise ModelError(
+                f"{path}: already quantised to {array.dtype}", "use the float16 or float32 CTranslate2 model"
+            )
+    heads = tensors.get("decoder/num_heads")
+    if heads is None or heads.size != 1 or heads.dtype.kind != "i":
+        raise ModelError(f"{path}: decoder/num_heads is missing")
+    return Checkpoint(tensors, int(heads.item()))
 
 
 _HF_LAYER = {
@@ -231,17 +179,34 @@ _HF_TOP = {
 }
 
 
+class _Named(dict[str, Array]):
+    """Arrays of a file; a missing one is an error that names both."""
+
+    def __init__(self, path: Path, arrays: Mapping[str, Array]) -> None:
+        super().__init__(arrays)
+        self.path = path
+
+    def __missing__(self, name: str) -> Array:
+        raise ModelError(f"{self.path}: array {name!r} is missing", "is it a Whisper model?")
+
+
 def _from_huggingface(source: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:
     """Rename Hugging Face arrays to CTranslate2's names; q, k, v projections are joined."""
-    yield "decoder/embeddings/weight", source["model.decoder.embed_tokens.weight"]
+    embeddings = source["model.decoder.embed_tokens.weight"]
+    yield "decoder/embeddings/weight", embeddings
+    yield (
+        "decoder/projection/weight",
+        source.get("proj_out.weight", embeddings),
+    )  # seldom stored: they are tied
     for part in ("encoder", "decoder"):
         yield f"{part}/position_encodings/encodings", source[f"model.{part}.embed_positions.weight"]
     for theirs, ours in _HF_TOP.items():
         yield from _weight_and_bias(source, theirs, ours)
     for part in ("encoder", "decoder"):
-        prefix = f"model.{part}.layers."
-        for index in sorted({int(name.split(".")[3]) for name in source if name.startswith(prefix)}):
-            yield from _layer(source, f"{prefix}{index}", f"{part}/layer_{index}")
+        for index in range(_MAX_LAYERS):
+            prefix = f"model.{part}.layers.{index}"
+            if f"{prefix}.fc1.weight" in source:
+                yield from _layer(source, prefix, f"{part}/layer_{index}")
 
 
 def _layer(source: Mapping[str, Array], theirs: str, ours: str) -> Iterator[tuple[str, Array]]:
@@ -261,7 +226,9 @@ def _weight_and_bias(source: Mapping[str, Array], theirs: str, ours: str) -> Ite
 
 def _joined(source: Mapping[str, Array], theirs: str, parts: str, ours: str) -> Iterator[tuple[str, Array]]:
     weights = [source[f"{theirs}.{part}_proj.weight"] for part in parts]
+    if any(weight.ndim != 2 or weight.shape != weights[0].shape for weight in weights):
+        raise ModelError(f"the checkpoint's {theirs!r} has projections of shapes that do not fit")
     zeros = np.zeros(len(weights[0]), weights[0].dtype)  # Whisper's k_proj has no bias
     biases = [source.get(f"{theirs}.{part}_proj.bias", zeros) for part in parts]
     yield f"{ours}/weight", np.concatenate(weights)
-    yield f"{ours}/bias", np.concatenate(biases)
+    yield f"{ours}/bias", np.concatenate([bias.reshape(-1) for bias in biases])

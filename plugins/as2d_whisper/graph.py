@@ -198,8 +198,8 @@ def build_decoder(checkpoint: Checkpoint, alignment_heads: AlignmentHeads, path:
         x, attention[index] = _cross_attention(graph, x, checkpoint, layer, key, value)
         x = _feed_forward(graph, x, checkpoint, layer)
     x = graph.layer_norm(x, checkpoint, "decoder/layer_norm")
-    embeddings = checkpoint["decoder/embeddings/weight"]
-    graph.linear(x, embeddings, None, out=graph.output("logits", [1, "R", len(embeddings)]))
+    projection = checkpoint["decoder/projection/weight"]
+    graph.linear(x, projection, None, out=graph.output("logits", [1, "R", len(projection)]))
     rows = graph.op("Concat", *present, axis=2)
     graph.reshape(rows, [-1, 2 * n * d], out=graph.output("present", ["R", 2 * n * d]))
     parts = [graph.slice(attention[layer], 1, head, head + 1) for layer, head in alignment_heads]
