@@ -32,20 +32,23 @@ def test_features_equal_those_of_faster_whisper(jfk, n_mels):
     got = log_mel(jfk, FeatureSpec(n_mels=n_mels))
     assert got.shape == (n_mels, 3000)
     assert got.dtype == np.float32
-    np.testing.assert_allclose(got[:, ::50], reference, atol=1e-5)
+    heard = len(jfk) // 160 + 1  # faster-whisper pads the audio by one frame, then the features by 0.0
+    np.testing.assert_allclose(got[:, :heard:50], reference[:, : -(-heard // 50)], atol=1e-5)
+    assert not got[:, heard:].any()
 
 
-@pytest.mark.parametrize("n_samples", [1, 159, 160, 200, 201, 16_000, 479_900, 480_000])
-def test_skipping_silent_frames_changes_nothing(n_samples):
-    samples = np.random.default_rng(n_samples).standard_normal(n_samples).astype(np.float32)
-    padded = np.pad(samples, (0, 480_000 - n_samples))
-    np.testing.assert_allclose(log_mel(samples, FeatureSpec()), log_mel(padded, FeatureSpec()), atol=1e-6)
+def test_a_full_window_has_no_padding():
+    samples = np.random.default_rng(0).standard_normal(480_000).astype(np.float32)
+    assert log_mel(samples, FeatureSpec())[:, -1].any()
 
 
-@pytest.mark.parametrize("n_samples", [0, 16_000])
-def test_silence_is_the_same_everywhere(n_samples):
-    got = log_mel(np.zeros(n_samples, np.float32), FeatureSpec(n_frames=200))
+def test_silence_is_the_same_everywhere():
+    got = log_mel(np.zeros(32_000, np.float32), FeatureSpec(n_frames=200))
     np.testing.assert_allclose(got, np.full((80, 200), -1.5), atol=1e-6)
+
+
+def test_no_audio_is_all_padding():
+    assert not log_mel(np.zeros(0, np.float32), FeatureSpec(n_frames=200)).any()
 
 
 def test_audio_that_does_not_fit_is_refused_and_not_cut():

@@ -1,0 +1,122 @@
+"""Text and word error rate beside faster-whisper's: same model, same windows, greedy, no fallback.
+
+    pip install ".[test]" faster-whisper
+    python tests/measure/accuracy.py FOLDER... [--target whisper-base] [--compute-type float32]
+
+Each FOLDER holds audio files and a manifest.jsonl. Windows are those of as2d; both decoders are told
+the language, so that a wrong guess does not count as a wrong text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+from clips import Clip, read_clips, word_error_rate
+
+from as2d_cli import weights
+from as2d_cli.audio import open_audio
+from as2d_cli.engine import Engine, EngineSettings, WindowTask
+from as2d_cli.fetch import fetch
+from as2d_cli.registry import ModelEntry, load_registry
+from as2d_cli.segments import join_texts
+from as2d_cli.types import Request, Window
+from as2d_cli.windows import split
+from as2d_cli.workers import ModelRef
+
+
+def main() -> None:
+    arguments = _arguments()
+    entry = load_registry().model(arguments.target)
+    clips = list(read_clips(arguments.folders))
+    windows = [list(split(open_audio(clip.path).blocks())) for clip in clips]
+    ours = _as2d(entry, clips, windows, arguments.threads)
+    theirs = _faster_whisper(entry, clips, windows, arguments)
+    rows = [
+        {"file": clip.path.name, "window": index, "language": clip.language, "as2d": a, "faster_whisper": b}
+        for clip, our_texts, their_texts in zip(clips, ours, theirs, strict=True)
+        for index, (a, b) in enumerate(zip(our_texts, their_texts, strict=True))
+    ]
+    if arguments.out:
+        arguments.out.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    equal = sum(row["as2d"].strip() == row["faster_whisper"].strip() for row in rows)
+    print(f"windows with equal text: {equal} of {len(rows)} ({equal / len(rows):.1%})")
+    for name, chosen in _groups(clips).items():
+        scores = [
+            word_error_rate([(clips[i], join_texts(texts[i])) for i in chosen]) for texts in (ours, theirs)
+        ]
+        print(f"{name:28} {len(chosen):4} clips   as2d {scores[0]:7.2%}   faster-whisper {scores[1]:7.2%}")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--target", default="whisper-base")
+    parser.add_argument("--compute-type", default="float32")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--out", type=Path, help="write the texts of each window here (JSON lines)")
+    return parser.parse_args()
+
+
+def _groups(clips: list[Clip]) -> dict[str, list[int]]:
+    everything = range(len(clips))
+    groups = {
+        "all": list(everything),
+        "strict": [i for i in everything if clips[i].strict],
+        "strict, English": [i for i in everything if clips[i].strict and clips[i].language == "en"],
+    }
+    for folder in dict.fromkeys(clip.path.parent for clip in clips):
+        groups[f"folder {folder.name}"] = [i for i in everything if clips[i].path.parent == folder]
+    for language in sorted({clip.language for clip in clips}):
+        groups[f"language {language}"] = [i for i in everything if clips[i].language == language]
+    return {name: chosen for name, chosen in groups.items() if chosen}
+
+
+def _as2d(entry: ModelEntry, clips: list[Clip], windows: list[list[Window]], threads: int) -> list[list[str]]:
+    texts: list[list[str]] = [[] for _ in clips]
+    tasks = [
+        WindowTask(index, window, Request(language=clip.language))
+        for index, clip in enumerate(clips)
+        for window in windows[index]
+    ]
+    with Engine(EngineSettings(ModelRef(entry, weights.ensure(entry), threads), None)) as engine:
+        for outcome in engine.run(tasks):
+            if outcome.error is not None:
+                raise outcome.error
+            texts[outcome.task.group].append(outcome.result.text if outcome.result else "")
+    return texts
+
+
+def _faster_whisper(
+    entry: ModelEntry, clips: list[Clip], windows: list[list[Window]], arguments: argparse.Namespace
+) -> list[list[str]]:
+    from faster_whisper import WhisperModel
+
+    with tempfile.TemporaryDirectory() as folder:
+        source = fetch(entry, Path(folder))
+        model = WhisperModel(
+            str(source), device="cpu", compute_type=arguments.compute_type, cpu_threads=arguments.threads
+        )
+    texts = []
+    for clip, parts in zip(clips, windows, strict=True):
+        texts.append([])
+        for window in parts:
+            segments, _ = model.transcribe(
+                window.samples,
+                language=clip.language,
+                beam_size=1,
+                temperature=0.0,
+                without_timestamps=True,
+                condition_on_previous_text=False,
+                compression_ratio_threshold=None,
+                log_prob_threshold=None,
+                no_speech_threshold=None,
+            )
+            texts[-1].append("".join(segment.text for segment in segments))
+    return texts
+
+
+if __name__ == "__main__":
+    main()
