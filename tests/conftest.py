@@ -13,7 +13,7 @@ import pytest
 import soundfile
 
 AS2D = Path(sys.executable).with_name("as2d")
-TARGET = {"seed": 1, "words": 40}
+TARGET = {"seed": 1, "words": 40, "encode_ms": 100.0, "step_ms": 2.0}  # drafts have time to come
 DRAFTER = {"seed": 1, "words": 40, "error_rate": 0.1}
 
 
@@ -90,7 +90,7 @@ def as2d(tmp_path):
             capture_output=True,
             cwd=tmp_path,
             env=os.environ | environment,
-            timeout=240,
+            timeout=500,
             check=False,
         )
         return Finished(ended.returncode, ended.stdout.decode("utf-8"), ended.stderr.decode("utf-8"))

@@ -55,7 +55,7 @@ def child(name):
 
 
 def test_drafts_are_used_and_change_no_token(plain):
-    with Engine(settings(drafter={"error_rate": 0.1})) as engine:
+    with Engine(settings({"encode_ms": 100.0, "step_ms": 3.0}, {"error_rate": 0.1})) as engine:
         outcomes = list(engine.run(tasks(6)))
     assert tokens(outcomes) == plain
     assert len(set(plain)) == 6, "the windows must differ, or an order gone wrong would not show"
@@ -94,9 +94,11 @@ def test_a_drafter_killed_in_the_middle_costs_only_speed(plain):
 
 def test_a_drafter_that_keeps_dying_is_given_up(plain):
     notes = []
-    # Slow steps, so that it is started again and dies again before the run is over.
-    with Engine(settings({"step_ms": 20.0}, {"exit_at": 3}), note=notes.append) as engine:
-        assert tokens(engine.run(tasks(6))) == plain
+    with Engine(settings({"step_ms": 5.0}, {"exit_at": 3}), note=notes.append) as engine:
+        for _ in range(50):  # until it has been started again and has died again often enough
+            assert tokens(engine.run(tasks(6))) == plain
+            if not engine.is_drafting:
+                break
         assert not engine.is_drafting
     assert [note.split("; ")[1] for note in notes] == ["starting it again"] * 2 + ["going on without it"]
 

@@ -19,7 +19,7 @@ def model(name, **options):
 
 @pytest.fixture(scope="module")
 def engine():
-    with Engine(EngineSettings(model("speaker"), model("hearer", error_rate=0.1))) as engine:
+    with Engine(EngineSettings(model("speaker", encode_ms=50.0), model("hearer", error_rate=0.1))) as engine:
         yield engine
 
 
@@ -80,7 +80,7 @@ def test_comparing_decodes_every_window_both_ways_and_finds_them_identical(engin
     pipeline = Pipeline(engine, Request(), compare=True)
     works = list(pipeline.run(paths))
     assert [len(work.parts) for work in works] == [1, 3, *[1] * 6]
-    assert all(result.stats.proposed for work in works for _, result in work.parts), (
+    assert any(result.stats.proposed for work in works for _, result in work.parts), (
         "with drafts is what counts"
     )
     found = pipeline.comparison

@@ -182,7 +182,7 @@ def test_no_option_of_drafting_changes_the_text(as2d, scripted, sound):
 
 
 def test_ctrl_c_keeps_what_is_finished_and_says_so(scripted, sound, tmp_path):
-    scripted({"step_ms": 20.0})
+    scripted({"step_ms": 20.0}, {"error_rate": 0.9})
     names = [sound(f"{number}.wav").name for number in range(5)]
     command = [Path(sys.executable).with_name("as2d"), "transcribe", *names, "-o", "out", "--json"]
     process = subprocess.Popen(
@@ -210,7 +210,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_so(scripted, sound, tmp_path):
 
 @pytest.mark.parametrize("delay_s", [0.3, 0.7, 1.2])
 def test_ctrl_c_while_starting_is_quiet(scripted, sound, tmp_path, delay_s):
-    scripted({"step_ms": 50.0})
+    scripted({"step_ms": 500.0})
     command = [Path(sys.executable).with_name("as2d"), "transcribe", sound("a.wav", 20)]
     process = subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
@@ -266,7 +266,7 @@ def on_a_terminal(command, cwd):
 
 
 def test_a_terminal_gets_a_bar_and_stdout_stays_clean(as2d, scripted, sound, tmp_path):
-    scripted({"step_ms": 10.0})
+    scripted({"step_ms": 50.0}, {"error_rate": 0.5})
     plain = as2d("transcribe", sound("[a].wav", 20), sound("b.wav", 20))
     command = [Path(sys.executable).with_name("as2d"), "transcribe", "[a].wav", "b.wav"]
     out, seen = on_a_terminal(command, tmp_path)
