@@ -13,6 +13,7 @@ import pytest
 
 from as2d_cli.writers import FORMATS
 
+AS2D = Path(sys.executable).with_name("as2d")
 DATA = Path(__file__).parents[1] / "data"
 
 
@@ -181,18 +182,22 @@ def test_no_option_of_drafting_changes_the_text(as2d, scripted, sound):
         assert as2d("transcribe", sound("a.wav"), "--align", align, "--draft-tokens", "7").out == plain
 
 
-def test_ctrl_c_keeps_what_is_finished_and_says_so(scripted, sound, tmp_path):
-    scripted({"step_ms": 20.0}, {"error_rate": 0.9})
-    names = [sound(f"{number}.wav").name for number in range(5)]
-    command = [Path(sys.executable).with_name("as2d"), "transcribe", *names, "-o", "out", "--json"]
-    process = subprocess.Popen(
-        command,
-        cwd=tmp_path,
+def start(arguments, cwd):
+    """Start the command in a process group of its own, as a shell does."""
+    return subprocess.Popen(
+        [AS2D, "transcribe", *arguments],
+        cwd=cwd,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
+
+
+def test_ctrl_c_keeps_what_is_finished_and_says_so(scripted, sound, tmp_path):
+    scripted({"step_ms": 20.0}, {"error_rate": 0.9})
+    names = [sound(f"{number}.wav").name for number in range(5)]
+    process = start([*names, "-o", "out", "--json"], tmp_path)
     first = process.stdout.readline()
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all processes of the command
     out, err = process.communicate(timeout=60)
@@ -211,10 +216,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_so(scripted, sound, tmp_path):
 @pytest.mark.parametrize("delay_s", [0.3, 0.7, 1.2])
 def test_ctrl_c_while_starting_is_quiet(scripted, sound, tmp_path, delay_s):
     scripted({"step_ms": 500.0})
-    command = [Path(sys.executable).with_name("as2d"), "transcribe", sound("a.wav", 20)]
-    process = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    )
+    process = start([sound("a.wav", 20)], tmp_path)
     time.sleep(delay_s)
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
@@ -223,15 +225,29 @@ def test_ctrl_c_while_starting_is_quiet(scripted, sound, tmp_path, delay_s):
     assert process.returncode in {130, -signal.SIGINT}  # the latter before any of our code runs
 
 
+def is_alive(group):
+    """Tell whether any process of the group lives."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_killed_main_process_leaves_no_other_behind(scripted, sound, tmp_path):
+    scripted({"step_ms": 20.0}, {"error_rate": 0.9})
+    process = start([sound(f"{number}.wav") for number in range(5)], tmp_path)
+    process.stdout.readline()
+    process.kill()
+    process.communicate(timeout=60)
+    end = time.monotonic() + 20
+    while is_alive(process.pid):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
 def test_a_reader_that_leaves_ends_the_run_silently(scripted, sound, tmp_path):
-    command = [
-        Path(sys.executable).with_name("as2d"),
-        "transcribe",
-        sound("a.wav"),
-        sound("b.wav"),
-        "--quiet",
-    ]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = start([sound("a.wav"), sound("b.wav"), "--quiet"], tmp_path)
     process.stdout.close()
     assert process.communicate(timeout=60)[1] == b""
     assert process.returncode == 141
@@ -268,7 +284,7 @@ def on_a_terminal(command, cwd):
 def test_a_terminal_gets_a_bar_and_stdout_stays_clean(as2d, scripted, sound, tmp_path):
     scripted({"step_ms": 50.0}, {"error_rate": 0.5})
     plain = as2d("transcribe", sound("[a].wav", 20), sound("b.wav", 20))
-    command = [Path(sys.executable).with_name("as2d"), "transcribe", "[a].wav", "b.wav"]
+    command = [AS2D, "transcribe", "[a].wav", "b.wav"]
     out, seen = on_a_terminal(command, tmp_path)
     assert out == plain.out
     assert "[a].wav" in seen
