@@ -1,5 +1,6 @@
 """Converting and loading MNN must not run what MNN's own converter script runs: pip and an upload."""
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -58,6 +59,44 @@ nn.load_module_from_file("tiny.mnn", ["x"], ["y"])
 """
     assert audited(deed, tmp_path) == ([], [])
     assert (tmp_path / "tiny.mnn").stat().st_size > 0
+
+
+def write_tiny_whisper(folder: Path) -> None:
+    """Write a random Whisper as the tests of the plugin do."""
+    spec = importlib.util.spec_from_file_location(
+        "tiny_whispers", Path(__file__).parent / "whisper" / "conftest.py"
+    )
+    tiny_whispers = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tiny_whispers)
+    tiny_whispers.TinyWhisper().write_ctranslate2(folder)
+
+
+def test_converting_and_running_a_whisper_starts_no_process_and_opens_no_connection(tmp_path):
+    """All that the plugin does, from the source files to a decided token and to words."""
+    write_tiny_whisper(tmp_path / "source")
+    (tmp_path / "model").mkdir()
+    deed = """
+from pathlib import Path
+import numpy as np
+from as2d_cli.types import Request
+from as2d_whisper import plugin
+class Entry:
+    options = {}
+plugin.as2d_convert(Entry, Path("source"), Path("model"))
+for load in (plugin.as2d_load_target, plugin.as2d_load_drafter):
+    model = load(path=Path("model"), threads=2)
+features = np.zeros(model.spec.features.shape, np.float32)
+next(model.draft(features, Request(language="en")))
+target = plugin.as2d_load_target(path=Path("model"), threads=1)
+session = target.open(features, Request(language="en", word_times=True))
+session.words([int(token) for token in session.forward(session.prompt[-1:])], 1.0)
+"""
+    assert audited(deed, tmp_path) == ([], [])
+    assert {file.name for file in (tmp_path / "model").iterdir()} >= {
+        "encoder.mnn",
+        "decoder.mnn",
+        "facts.json",
+    }
 
 
 @pytest.mark.parametrize(

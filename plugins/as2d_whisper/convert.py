@@ -72,7 +72,7 @@ def convert(source: Path, destination: Path, options: Mapping[str, object]) -> N
 
 def _bits(options: Mapping[str, object], name: str, default: int) -> int:
     value = options.get(name, default)
-    if not isinstance(value, int):
+    if type(value) is not int or value not in _WEIGHT_BITS:
         raise ModelError(f"option {name} is {value!r}; expected one of {_WEIGHT_BITS}")
     return value
 

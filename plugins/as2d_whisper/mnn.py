@@ -73,9 +73,12 @@ class Graph:
 
             settings = {"backend": "CPU", "numThread": threads, "precision": "high", "memory": _MEMORY_LOW}
             self._runtime = nn.create_runtime_manager((settings,))
-            self._module = nn.load_module_from_file(
-                str(path), list(inputs), list(outputs), runtime_manager=self._runtime, shape_mutable=True
-            )
+            try:
+                self._module = nn.load_module_from_file(
+                    str(path), list(inputs), list(outputs), runtime_manager=self._runtime, shape_mutable=True
+                )
+            except SystemError:  # what the wheel makes of a file that is no model
+                self._module = None
         if self._module is None:
             raise ModelError(f"{path}: MNN cannot load it", "as2d models verify, then as2d models pull")
 

@@ -22,10 +22,8 @@ class WhisperTokenizer:
         """Load a `tokenizer.json`. Raises `ModelError`."""
         try:
             content = path.read_bytes()
-            self._bpe = BpeTokenizer.from_buffer(content)
             self._added = {item["content"]: int(item["id"]) for item in json.loads(content)["added_tokens"]}
-        except (OSError, ValueError, KeyError) as error:
-            raise ModelError(f"{path}: not a usable tokenizer: {error}") from error
+            self._bpe = BpeTokenizer.from_buffer(content)
         except Exception as error:  # tokenizers raises bare Exception for a bad file
             raise ModelError(f"{path}: not a usable tokenizer: {error}") from error
         self.end_id = self.special("<|endoftext|>")
@@ -107,7 +105,7 @@ def repair_tokenizer(source: Path, destination: Path) -> None:
         by_id = {token_id: token for token, token_id in vocab.items()}
         first = by_id[_FIRST_MERGE_ID]
         pair = merges[0] if isinstance(merges[0], list) else merges[0].split(" ")
-    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise ModelError(f"{source}: not a BPE tokenizer file: {error}") from error
     if "".join(pair) == by_id.get(_FIRST_MERGE_ID + 1) and len(first) == 2:
         lost = [first[0], first[1]]

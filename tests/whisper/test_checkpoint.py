@@ -243,7 +243,7 @@ def few_arrays():
 
 
 def refusals(content, read, draw, *, head, count):
-    """`read` that many mutations; anything but a result or a `ModelError` passes through and fails the test."""
+    """`read` that many mutations; what is neither a result nor a `ModelError` fails the test."""
     refused = 0
     for _ in range(count):
         try:
