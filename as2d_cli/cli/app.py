@@ -87,6 +87,16 @@ def _options(
     """Take the options before the sub-command."""
 
 
+def _fill_closed_streams() -> None:
+    """Open the null device for standard streams that are closed, lest another file get their number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)  # the lowest free number: this one
+            os.set_inheritable(descriptor, True)
+            setattr(sys, name, os.fdopen(descriptor, "w" if number else "r", encoding="utf-8"))
+
+
 def main() -> None:
     """Run the command with the process's arguments and exit."""
+    _fill_closed_streams()
     app(prog_name="as2d")

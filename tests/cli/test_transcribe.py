@@ -253,6 +253,13 @@ def test_a_reader_that_leaves_ends_the_run_silently(scripted, sound, tmp_path):
     assert process.returncode == 141
 
 
+def test_closed_standard_streams_do_no_harm(scripted, sound, tmp_path):
+    sound("a.wav")
+    script = 'exec "$0" transcribe a.wav -f txt <&- >&- 2>&-'
+    assert subprocess.run(["sh", "-c", script, AS2D], cwd=tmp_path, check=False).returncode == 0
+    assert len((tmp_path / "a.txt").read_text().split()) == 40
+
+
 def on_a_terminal(command, cwd):
     """Run a command whose stderr (only) is a terminal; return its stdout and what the terminal got."""
     ours, theirs = pty.openpty()
