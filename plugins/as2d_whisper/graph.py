@@ -107,6 +107,8 @@ KEYS, VALUES_T, QUERIES_T = [0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 3, 1]
 """Orders of (1, T, heads, 64) that put tokens in rows, or in columns."""
 HEAD_SIZE = 64  # of every published Whisper; the query scale below depends on it
 _QUERY_SCALE = np.float32(HEAD_SIZE**-0.5)
+_HEADS_AT_ONCE = 2
+"""Heads whose L x L attention scores exist together in the encoder: less memory, at no cost in time."""
 
 
 def _feed_forward(graph: _Graph, x: str, checkpoint: Checkpoint, layer: str) -> str:
@@ -170,8 +172,15 @@ def _encoder_layer(graph: _Graph, x: str, checkpoint: Checkpoint, layer: str) ->
     query = _split_heads(graph, _project(graph, y, checkpoint, f"{name}/linear_0", "query"), heads, KEYS)
     key = _split_heads(graph, _project(graph, y, checkpoint, f"{name}/linear_0", "key"), heads, QUERIES_T)
     value = _split_heads(graph, _project(graph, y, checkpoint, f"{name}/linear_0", "value"), heads, KEYS)
-    scores = graph.op("Softmax", graph.op("MatMul", query, key), axis=-1)
-    joined = graph.transpose(graph.op("MatMul", scores, value), [0, 2, 1, 3])
+    groups = []
+    for first in range(0, heads, _HEADS_AT_ONCE):
+        last = min(first + _HEADS_AT_ONCE, heads)
+        some_query, some_key, some_value = (
+            graph.slice(heads_of, 1, first, last) for heads_of in (query, key, value)
+        )
+        scores = graph.op("Softmax", graph.op("MatMul", some_query, some_key), axis=-1)
+        groups.append(graph.op("MatMul", scores, some_value))
+    joined = graph.transpose(graph.op("Concat", *groups, axis=1), [0, 2, 1, 3])
     joined = graph.reshape(joined, [1, -1, checkpoint.d_model])
     x = graph.op("Add", x, graph.linear(joined, *_linear(checkpoint, f"{name}/linear_1")))
     return _feed_forward(graph, x, checkpoint, layer)
