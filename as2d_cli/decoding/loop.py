@@ -13,13 +13,33 @@ from typing import Protocol
 
 from as2d_cli.decoding.controller import Policy
 from as2d_cli.decoding.protocols import TargetSession
-from as2d_cli.decoding.stream import Clock, DraftReader
+from as2d_cli.decoding.stream import Clock
 from as2d_cli.decoding.verify import count_accepted, cut
 from as2d_cli.errors import DecodeError
 from as2d_cli.types import Step
 
 LAG_TOKENS = 24
 """Committed tokens after which a drafter that was behind all the time is cancelled."""
+
+
+class Draft(Protocol):
+    """Where candidates come from. See `stream.DraftReader`."""
+
+    @property
+    def complete(self) -> bool:
+        """True when no token beyond the last snapshot will come while the target is at work."""
+
+    def snapshot(self) -> int:
+        """Return the number of draft tokens there are now."""
+
+    def ids(self, start: int, stop: int) -> list[int]:
+        """Copy of the tokens in [start, stop)."""
+
+    def advance(self, cursor: int) -> None:
+        """Take which token will be needed next."""
+
+    def cancel(self) -> None:
+        """Stop drafting."""
 
 
 class Alignment(Protocol):
@@ -46,7 +66,7 @@ class Alignment(Protocol):
 
 def decode(
     session: TargetSession,
-    stream: DraftReader,
+    stream: Draft,
     aligner: Alignment,
     policy: Policy,
     *,
@@ -94,7 +114,7 @@ def decode(
             return
 
 
-def _ahead(stream: DraftReader, cursor: int | None, ready: int) -> list[int]:
+def _ahead(stream: Draft, cursor: int | None, ready: int) -> list[int]:
     if cursor is None or not 0 <= cursor < ready:
         return []
     return stream.ids(cursor, ready)

@@ -120,3 +120,35 @@ class Drafter(Protocol):
 
     def draft(self, features: Features, request: Request) -> Iterator[DraftToken]:
         """Yield the draft of one window token by token; closing the iterator cancels it."""
+
+
+class DrafterSession(Protocol):
+    """One window's state of a drafter that can be told what to go on from, in its own vocabulary.
+
+    Only coupled baselines need it: a target-decoupled draft never depends on the target's text.
+    """
+
+    @property
+    def prompt(self) -> tuple[int, ...]:
+        """Prompt ids. All but the last are in the cache when the session opens."""
+
+    @property
+    def length(self) -> int:
+        """Tokens in the cache, prompt included."""
+
+    @property
+    def max_tokens(self) -> int:
+        """Most tokens that may follow the prompt."""
+
+    def forward(self, tokens: Sequence[int]) -> DraftToken:
+        """Append `tokens` (at least one) to the cache; return the greedy next token, `END` for the end."""
+
+    def rollback(self, length: int) -> None:
+        """Drop all but the first `length` tokens of the cache."""
+
+
+class SessionDrafter(Drafter, Protocol):
+    """A drafter that coupled baselines can run with."""
+
+    def open(self, features: Features, request: Request) -> DrafterSession:
+        """Encode one window and prefill the prompt."""

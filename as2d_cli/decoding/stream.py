@@ -86,6 +86,11 @@ class DraftStream:
         self.origin[0] = self.clock()
         self.header[_EPOCH] = epoch
 
+    @property
+    def epoch(self) -> int:
+        """The window that the slot belongs to now; 0 before the first."""
+        return int(self.header[_EPOCH])
+
     def writer(self, epoch: int) -> DraftWriter:
         """Begin to write the draft of window `epoch`."""
         _check_epoch(epoch)
@@ -152,8 +157,8 @@ class DraftWriter:
     @property
     def cancelled(self) -> bool:
         """True when nobody wants this draft any more."""
-        header = self._stream.header
-        return int(header[_EPOCH]) != self._epoch or int(header[_CANCELLED]) == self._epoch
+        stream = self._stream
+        return stream.epoch != self._epoch or int(stream.header[_CANCELLED]) == self._epoch
 
     @property
     def cursor(self) -> int:

@@ -4,8 +4,9 @@ Everything is a pure function of the options and the features, and the target ch
 a mistake in a caller shows as an error or as a different text, never as luck.
 """
 
-from as2d_scripted.clock import PacedReader, VirtualClock, finished_draft
+from as2d_cli.decoding.virtual import PacedReader, VirtualClock
 from as2d_scripted.drafter import ScriptedDrafter
+from as2d_scripted.finished import finished_draft
 from as2d_scripted.process import draft_into
 from as2d_scripted.script import Script
 from as2d_scripted.session import ScriptedSession
