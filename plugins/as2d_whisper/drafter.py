@@ -27,18 +27,58 @@ class WhisperDrafter:
         """The model's tokenizer."""
         return self._model.tokenizer
 
+    def open(self, features: Features, request: Request) -> WhisperDraftSession:
+        """Encode a window of shape `spec.features.shape` and prefill the prompt. Raises `ModelError`."""
+        return WhisperDraftSession(self._model, self._rules, features, request)
+
     def draft(self, features: Features, request: Request) -> Iterator[DraftToken]:
         """Yield the model's own text of one window, then `END` if it ended within its context."""
-        model = self._model
-        audio = model.encode(features)
-        cache = Cache(model.facts.n_text_positions, model.cache_width)
-        prompt = open_prompt(model, audio, cache, request)
-        token = prompt.ids[-1]
-        while cache.length < model.facts.n_text_positions:
-            first = cache.length == len(prompt.ids) - 1
-            rows = model.decode(audio, cache, [token])
-            token = int(self._rules.choose(rows.logits, 0 if first else None)[0])
-            if token == model.tokenizer.end_id:
+        session = self.open(features, request)
+        token = session.prompt[-1]
+        for _ in range(session.max_tokens):
+            token = session.choose([token])
+            if token == self.tokenizer.end_id:
                 yield DraftToken(END)
                 return
             yield DraftToken(token)
+
+
+class WhisperDraftSession:
+    """One window: encoder output, key/value cache, prompt."""
+
+    def __init__(self, model: WhisperModel, rules: Rules, features: Features, request: Request) -> None:
+        """Encode, detect the language if the request leaves it open, and prefill."""
+        self._model = model
+        self._rules = rules
+        self._audio = model.encode(features)
+        self._cache = Cache(model.facts.n_text_positions, model.cache_width)
+        self.prompt = open_prompt(model, self._audio, self._cache, request).ids
+        self.max_tokens = model.facts.n_text_positions - len(self.prompt) + 1
+
+    @property
+    def length(self) -> int:
+        """Tokens in the cache."""
+        return self._cache.length
+
+    def choose(self, tokens: Sequence[int]) -> int:
+        """Append `tokens` and return the greedy next id. Raises `ModelError` if they do not fit."""
+        return self._choose(tokens)[0]
+
+    def forward(self, tokens: Sequence[int]) -> DraftToken:
+        """Append `tokens`; return the greedy next token with its probability among the allowed ones."""
+        token, logits = self._choose(tokens)
+        scores = logits[: self._rules.allowed]
+        probability = 1 / float(np.exp(scores - scores[token]).sum())
+        return DraftToken(END if token == self._model.tokenizer.end_id else token, probability)
+
+    def rollback(self, length: int) -> None:
+        """Keep the first `length` tokens. Raises `ModelError` for a length that is not cached."""
+        self._cache.truncate(length)
+
+    def _choose(self, tokens: Sequence[int]) -> tuple[int, NDArray[np.float32]]:
+        """Return the greedy next id and a copy of its logits, suppressed ones at minus infinity."""
+        rows = self._model.decode(self._audio, self._cache, tokens)
+        logits = rows.logits[-1:]
+        first = self._cache.length == len(self.prompt)
+        token = int(self._rules.choose(logits, 0 if first else None)[0])
+        return token, logits[0].copy()

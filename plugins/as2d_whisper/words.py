@@ -123,22 +123,26 @@ def split_words(
     A word begins at a token with a leading space, or, in languages written without spaces, at each
     whole character. Punctuation stays with the word before it.
     """
+    pieces = [tokenizer.decode_bytes([token]) for token in tokens]
     first, pending = 0, b""
-    for index, token in enumerate([*tokens, None]):
-        piece = b"" if token is None else tokenizer.decode_bytes([token])
-        if token is None or _begins_word(pending, piece, language):
+    for index, piece in enumerate(pieces):
+        # a space may be a token of its own, where no token joins it with what follows
+        ahead = piece if piece.strip() else b"".join(pieces[index : index + 2])
+        if _begins_word(pending, ahead, language):
             if text := pending.decode("utf-8", "ignore"):
                 yield text, first, index
             first, pending = index, b""
         pending += piece
+    if text := pending.decode("utf-8", "ignore"):
+        yield text, first, len(pieces)
 
 
-def _begins_word(before: bytes, piece: bytes, language: str) -> bool:
-    if not before:
+def _begins_word(before: bytes, ahead: bytes, language: str) -> bool:
+    if not before.strip():
         return False
-    if piece.startswith(b" ") and piece.strip():
+    if ahead.startswith(b" ") and ahead.strip():
         return True
-    return language in _NO_SPACES and _is_whole(before) and _is_whole(piece) and _is_letter(piece)
+    return language in _NO_SPACES and _is_whole(before) and _is_whole(ahead) and _is_letter(ahead)
 
 
 def _is_whole(piece: bytes) -> bool:

@@ -215,4 +215,4 @@ def test_the_real_draft_changes_no_token_of_the_target(drafted, base, policy):
     session = base.open(window, asked)
     steps = list(decode(session, reader, Aligner(), policy, end_id=base.spec.end_id))
     assert [token for step in steps for token in step.tokens] == text
-    assert asked.language != "en" or len(steps) < len(text) / 2  # and the draft was not ignored
+    assert asked.language != "en" or len(steps) < len(text)  # and the draft was not ignored
