@@ -300,6 +300,7 @@ def test_a_terminal_gets_a_bar_and_stdout_stays_clean(as2d, scripted, sound, tmp
     assert "tokens per step" in seen
     assert seen.endswith("\r\n")
     assert "as2d: 2 of 2 files done" in seen
+    scripted()
     _, seen = on_a_terminal([*command, "--no-progress"], tmp_path)
     assert "\x1b" not in seen
     assert "as2d: 2 of 2 files done" in seen
