@@ -4,29 +4,45 @@ It knows no model, no terminal and no file; everything here is numpy and plain P
 """
 
 from as2d_cli.decoding.align import Aligner, AlignMode
+from as2d_cli.decoding.baselines import SERIAL_MODES, WHOLE_DRAFT, SerialDraft, serial_draft
 from as2d_cli.decoding.controller import Controller, FixedBudget, Hazard, Policy, StepCosts
+from as2d_cli.decoding.coupled import Coupling
 from as2d_cli.decoding.drafting import fill
+from as2d_cli.decoding.following import Channel, FollowedDraft, Follower
 from as2d_cli.decoding.loop import decode
 from as2d_cli.decoding.protocols import END, DraftToken
+from as2d_cli.decoding.replay import RecordedWindow, Replay, ReplayCosts, replay
 from as2d_cli.decoding.retokenize import Retokenizer
 from as2d_cli.decoding.stream import EMPTY, DraftReader, DraftState, DraftStream, DraftWriter
 
 __all__ = [
     "EMPTY",
     "END",
+    "SERIAL_MODES",
+    "WHOLE_DRAFT",
     "AlignMode",
     "Aligner",
+    "Channel",
     "Controller",
+    "Coupling",
     "DraftReader",
     "DraftState",
     "DraftStream",
     "DraftToken",
     "DraftWriter",
     "FixedBudget",
+    "FollowedDraft",
+    "Follower",
     "Hazard",
     "Policy",
+    "RecordedWindow",
+    "Replay",
+    "ReplayCosts",
     "Retokenizer",
+    "SerialDraft",
     "StepCosts",
     "decode",
     "fill",
+    "replay",
+    "serial_draft",
 ]

@@ -5,6 +5,7 @@ a mistake in a caller shows as an error or as a different text, never as luck.
 """
 
 from as2d_cli.decoding.virtual import PacedReader, VirtualClock
+from as2d_scripted.draft_session import ScriptedDraftSession
 from as2d_scripted.drafter import ScriptedDrafter
 from as2d_scripted.finished import finished_draft
 from as2d_scripted.process import draft_into
@@ -16,6 +17,7 @@ from as2d_scripted.tokenizer import ScriptedTokenizer
 __all__ = [
     "PacedReader",
     "Script",
+    "ScriptedDraftSession",
     "ScriptedDrafter",
     "ScriptedSession",
     "ScriptedTarget",

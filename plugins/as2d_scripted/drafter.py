@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from as2d_cli.decoding.protocols import END, DrafterSpec, DraftToken
 from as2d_cli.errors import DecodeError
 from as2d_cli.types import Features, FeatureSpec, Request
+from as2d_scripted.draft_session import ScriptedDraftSession
 from as2d_scripted.script import Script, mishear
 from as2d_scripted.tokenizer import ScriptedTokenizer
 
@@ -48,16 +49,31 @@ class ScriptedDrafter:
         """Yield the draft of one window."""
         time.sleep(self.start_delay_ms / 1e3)
         for index, token in enumerate(self._tokens(self.script.read(features))):
-            if index == self.exit_at:
-                os._exit(70)
-            if index == self.fail_at:
-                raise DecodeError(f"the scripted drafter fails before token {index}, as asked")
-            time.sleep(self.delay_ms / 1e3)
+            self._suffer(index)
             yield DraftToken(token)
         yield DraftToken(END)
 
+    def open(self, features: Features, request: Request) -> ScriptedDraftSession:
+        """Prepare a window that can be continued from any text. It never loops."""
+        time.sleep(self.start_delay_ms / 1e3)
+        words = self.script.read(features)
+        omitted = range(self.omit_at, self.omit_at + self.omit_words)
+        heard = [
+            [] if index in omitted else one
+            for index, one in enumerate(mishear(words, self.error_rate, self.noise_seed))
+        ]
+        return ScriptedDraftSession(words, heard, self.tokenizer, self._suffer)
+
+    def _suffer(self, index: int) -> None:
+        """Let time pass before token `index`, or let what was asked for go wrong."""
+        if index == self.exit_at:
+            os._exit(70)
+        if index == self.fail_at:
+            raise DecodeError(f"the scripted drafter fails before token {index}, as asked")
+        time.sleep(self.delay_ms / 1e3)
+
     def _tokens(self, words: list[str]) -> Iterator[int]:
-        heard = mishear(words, self.error_rate, self.noise_seed)
+        heard = list(itertools.chain(*mishear(words, self.error_rate, self.noise_seed)))
         del heard[self.omit_at : self.omit_at + self.omit_words]
         spoken: Iterator[str] = iter(heard)
         if self.loop_at >= 0:

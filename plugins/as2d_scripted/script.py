@@ -32,16 +32,18 @@ class Script:
         return random.Random(f"{self.seed} {digest}").choices(WORDS, weights, k=self.words)
 
 
-def mishear(words: list[str], error_rate: float, seed: int) -> list[str]:
-    """Return `words` with this share substituted, deleted or followed by an insertion."""
+def mishear(words: list[str], error_rate: float, seed: int) -> list[list[str]]:
+    """Return what is heard of each word: with this share, another word, none, or one more."""
     draw = random.Random(f"{seed} {' '.join(words)}")
-    heard: list[str] = []
+    heard: list[list[str]] = []
     for word in words:
         kind = draw.random() / error_rate if error_rate else 1.0
         if kind < _SUBSTITUTED:
-            heard.append(draw.choice(WORDS))
+            heard.append([draw.choice(WORDS)])
         elif kind >= 1:
-            heard.append(word)
+            heard.append([word])
         elif kind >= _SUBSTITUTED + _DELETED:
-            heard += [word, draw.choice(WORDS)]
+            heard.append([word, draw.choice(WORDS)])
+        else:
+            heard.append([])
     return heard

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from as2d_cli.decoding.protocols import END, DrafterSpec, DraftToken
 from as2d_cli.types import Features, Request
-from as2d_whisper.model import Cache, WhisperModel
+from as2d_whisper.model import Cache, Rows, WhisperModel
 from as2d_whisper.prompt import languages, open_prompt
 from as2d_whisper.rules import Rules
 from as2d_whisper.tokenizer import WhisperTokenizer
@@ -66,19 +68,18 @@ class WhisperDraftSession:
 
     def forward(self, tokens: Sequence[int]) -> DraftToken:
         """Append `tokens`; return the greedy next token with its probability among the allowed ones."""
-        token, logits = self._choose(tokens)
-        scores = logits[: self._rules.allowed]
+        token, rows = self._choose(tokens)
+        end = self._model.tokenizer.end_id
+        scores = rows.logits[-1, : end + 1]  # special ids, all above the end, are never allowed
         probability = 1 / float(np.exp(scores - scores[token]).sum())
-        return DraftToken(END if token == self._model.tokenizer.end_id else token, probability)
+        return DraftToken(END if token == end else token, probability)
 
     def rollback(self, length: int) -> None:
         """Keep the first `length` tokens. Raises `ModelError` for a length that is not cached."""
         self._cache.truncate(length)
 
-    def _choose(self, tokens: Sequence[int]) -> tuple[int, NDArray[np.float32]]:
-        """Return the greedy next id and a copy of its logits, suppressed ones at minus infinity."""
+    def _choose(self, tokens: Sequence[int]) -> tuple[int, Rows]:
+        """Return the greedy next id, and the rows whose last logits now have suppressed ids at -inf."""
         rows = self._model.decode(self._audio, self._cache, tokens)
-        logits = rows.logits[-1:]
         first = self._cache.length == len(self.prompt)
-        token = int(self._rules.choose(logits, 0 if first else None)[0])
-        return token, logits[0].copy()
+        return int(self._rules.choose(rows.logits[-1:], 0 if first else None)[0]), rows
