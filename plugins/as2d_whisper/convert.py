@@ -36,7 +36,7 @@ def onnx_to_mnn(
     if weight_bits not in _WEIGHT_BITS:
         raise ModelError(f"{weight_bits} weight bits asked for", f"use one of {_WEIGHT_BITS}")
     arguments = ["mnnconvert", "-f", "ONNX", "--modelFile", str(onnx_path), "--MNNModel", str(mnn_path)]
-    arguments += ["--bizCode", "as2d", *extra_args]
+    arguments += ["--bizCode", "as2d", "--saveExternalData", *extra_args]
     if weight_bits == 16:
         arguments.append("--fp16")
     elif weight_bits < 16:

@@ -61,21 +61,44 @@ def constant(array: NDArray[np.float32]) -> Var:
     return Var(expr.const(array, list(array.shape), expr.NCHW, expr.float))
 
 
+def weights_path(path: Path) -> Path:
+    """Return where a graph's weights are: apart from it, or MNN would keep them in memory twice."""
+    return path.with_name(f"{path.name}.weight")
+
+
 class Graph:
     """A loaded MNN graph with fixed input and output names."""
 
-    def __init__(self, path: Path, inputs: Sequence[str], outputs: Sequence[str], threads: int) -> None:
-        """Load `path`. Raises `ModelError` if it is missing or broken."""
-        if not path.is_file():
-            raise ModelError(f"{path}: missing", "as2d models verify, then as2d models pull")
+    def __init__(
+        self,
+        path: Path,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        threads: int,
+        *,
+        shape_mutable: bool = True,
+    ) -> None:
+        """Load `path` and the weights beside it. Raises `ModelError` if they are missing or broken.
+
+        A graph whose shapes never change takes less memory with `shape_mutable=False`.
+        """
+        weights = weights_path(path)
+        for file in (path, weights):
+            if not file.is_file():
+                raise ModelError(f"{file}: missing", "as2d models verify, then as2d models pull")
         with quiet_stdout():
             from MNN import nn  # importing it prints
 
             settings = {"backend": "CPU", "numThread": threads, "precision": "high", "memory": _MEMORY_LOW}
             self._runtime = nn.create_runtime_manager((settings,))
+            self._runtime.set_external(str(weights))
             try:
                 self._module = nn.load_module_from_file(
-                    str(path), list(inputs), list(outputs), runtime_manager=self._runtime, shape_mutable=True
+                    str(path),
+                    list(inputs),
+                    list(outputs),
+                    runtime_manager=self._runtime,
+                    shape_mutable=shape_mutable,
                 )
             except SystemError:  # what the wheel makes of a file that is no model
                 self._module = None
