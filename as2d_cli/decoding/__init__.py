@@ -11,7 +11,6 @@ from as2d_cli.decoding.drafting import fill
 from as2d_cli.decoding.following import Channel, FollowedDraft, Follower
 from as2d_cli.decoding.loop import decode
 from as2d_cli.decoding.protocols import END, DraftToken
-from as2d_cli.decoding.replay import RecordedWindow, Replay, ReplayCosts, replay
 from as2d_cli.decoding.retokenize import Retokenizer
 from as2d_cli.decoding.stream import EMPTY, DraftReader, DraftState, DraftStream, DraftWriter
 
@@ -35,14 +34,10 @@ __all__ = [
     "Follower",
     "Hazard",
     "Policy",
-    "RecordedWindow",
-    "Replay",
-    "ReplayCosts",
     "Retokenizer",
     "SerialDraft",
     "StepCosts",
     "decode",
     "fill",
-    "replay",
     "serial_draft",
 ]

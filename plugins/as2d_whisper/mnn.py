@@ -69,18 +69,11 @@ def weights_path(path: Path) -> Path:
 class Graph:
     """A loaded MNN graph with fixed input and output names."""
 
-    def __init__(
-        self,
-        path: Path,
-        inputs: Sequence[str],
-        outputs: Sequence[str],
-        threads: int,
-        *,
-        shape_mutable: bool = True,
-    ) -> None:
+    def __init__(self, path: Path, inputs: Sequence[str], outputs: Sequence[str], threads: int) -> None:
         """Load `path` and the weights beside it. Raises `ModelError` if they are missing or broken.
 
-        A graph whose shapes never change takes less memory with `shape_mutable=False`.
+        Shapes may change from run to run. (With `shape_mutable=False` MNN would need less memory, but
+        then the outputs of one run are overwritten by the next.)
         """
         weights = weights_path(path)
         for file in (path, weights):
@@ -98,7 +91,7 @@ class Graph:
                     list(inputs),
                     list(outputs),
                     runtime_manager=self._runtime,
-                    shape_mutable=shape_mutable,
+                    shape_mutable=True,
                 )
             except SystemError:  # what the wheel makes of a file that is no model
                 self._module = None

@@ -63,7 +63,7 @@ class WhisperModel:
         self._embeddings = np.load(folder / "embeddings.npy", mmap_mode="r")
         self._positions = np.load(folder / "positions.npy")
         cross = [f"{kind}_{i}" for i in range(self.facts.n_decoder_layers) for kind in ("key", "value")]
-        self._encoder = Graph(folder / "encoder.mnn", ["mel"], cross, threads, shape_mutable=False)
+        self._encoder = Graph(folder / "encoder.mnn", ["mel"], cross, threads)
         outputs = ["logits", "present", "alignment"]
         self._decoder = Graph(folder / "decoder.mnn", ["x", "past", "mask", *cross], outputs, threads)
 
