@@ -87,7 +87,8 @@ class FollowedDraft:
 
     def observe(self, tokens: Sequence[int]) -> None:
         """Take newly committed tokens; start the drafter again if it is not where they are."""
-        ahead = [] if self._left else self.ids(len(self._committed), self.seen)
+        seen = self.snapshot()  # a fresh one: the drafter may have come this far during the target's pass
+        ahead = [] if self._left else self.ids(len(self._committed), seen)
         right = count_accepted(tokens, ahead[: len(tokens)])
         self._committed += tokens
         if right == len(tokens):
@@ -192,11 +193,6 @@ class PacedFollowing(FollowedDraft):
         """Let the follower work up to now, then count."""
         self._catch_up()
         return super().snapshot()
-
-    def observe(self, tokens: Sequence[int]) -> None:
-        """Let the follower work up to now, then show it where the text goes."""
-        self._catch_up()
-        super().observe(tokens)
 
     def _catch_up(self) -> None:
         now = self._clock()

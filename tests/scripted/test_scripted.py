@@ -169,6 +169,48 @@ def test_a_drafter_can_leave_out_loop_and_fail():
         draft(fail_at=3)
 
 
+def continued(session, ids, count):
+    rows = [*session.prompt, *ids][session.length :]
+    tokens = []
+    for _ in range(count):
+        tokens.append(session.forward(rows).id)
+        rows = tokens[-1:]
+    return tokens
+
+
+@pytest.mark.parametrize("words", [True, False])
+def test_a_session_of_a_drafter_drafts_what_the_drafter_drafts(words):
+    tokenizer = ScriptedTokenizer(words=words)
+    drafter = ScriptedDrafter(Script(words=60), error_rate=0.2, tokenizer=tokenizer)
+    ids = [token.id for token in drafter.draft(FEATURES, Request())]
+    assert continued(drafter.open(FEATURES, Request()), [], len(ids)) == ids
+
+
+def test_told_the_right_word_a_drafter_hears_on_after_it():
+    script = Script(text="one two three four five six")
+    drafter = ScriptedDrafter(script, omit_at=1, omit_words=1)
+    encode, session = drafter.tokenizer.encode, drafter.open(FEATURES, Request())
+    heard = encode(" three four")
+    assert continued(session, encode(" one"), len(heard)) == heard
+    session.rollback(1 + len(encode(" one")))
+    assert continued(session, encode(" one two"), len(heard)) == heard
+
+
+def test_a_session_of_a_drafter_can_fail_and_refuses_what_no_cache_could_do():
+    drafter = ScriptedDrafter(Script(text=WORDS), fail_at=1)
+    session = drafter.open(FEATURES, Request())
+    for wrong in ([], [5]):
+        with pytest.raises(DecodeError, match="from nothing"):
+            session.forward(wrong)
+    session.forward(session.prompt)
+    with pytest.raises(DecodeError, match="as asked"):
+        session.forward([5])
+    with pytest.raises(DecodeError, match="cannot go back"):
+        session.rollback(2)
+    with pytest.raises(DecodeError, match="overflow"):
+        session.forward([5] * 5000)
+
+
 def test_the_hooks_build_from_an_entrys_options(tmp_path):
     target = plugin.as2d_load_target(entry(text="hi there", max_tokens=19, tokenizer="bytes"), tmp_path, 1)
     drafter = plugin.as2d_load_drafter(entry(text="hi there", error_rate=1, loop_at=2), tmp_path, 1)
