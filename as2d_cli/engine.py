@@ -7,14 +7,16 @@ speed: windows are decoded without it until it is back, or for good after a few 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
+from typing import cast
 
 from as2d_cli.decoding.protocols import DrafterSpec, TargetSpec
 from as2d_cli.errors import As2dError, DecodeError, ModelError
 from as2d_cli.features import log_mel
+from as2d_cli.measure import DraftCosts, PairCosts, TargetCosts
 from as2d_cli.processes import Worker
 from as2d_cli.slots import SlotLayout, Slots
 from as2d_cli.types import Request, Window, WindowResult
@@ -25,6 +27,8 @@ from as2d_cli.workers import (
     DrafterReady,
     Failed,
     Job,
+    Measure,
+    Measured,
     Message,
     ModelRef,
     Progress,
@@ -37,6 +41,8 @@ SLOTS = 4
 """Windows in work or handed out ahead: the drafter may run up to three windows ahead of the target."""
 MAX_DEATHS = 3
 """Deaths of the drafter in all, or of the target in a row, after which it is given up."""
+_ALONE_S, _TOGETHER_S = 2.0, 4.0
+"""How long measuring takes, about: each model alone, then both."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,6 +153,38 @@ class Engine:
 
     def _new_target(self) -> Worker:
         return Worker("target", run_target, self._settings.target, self._settings.decode)
+
+    def measure(self) -> PairCosts:
+        """Time both models, each alone and both at once: about ten seconds.
+
+        Raises `ModelError` if there is no drafter, or a process ends meanwhile.
+        """
+        if self._target is None or self._drafter is None:
+            raise ModelError("there is no drafter to measure")
+        both = (self._target, self._drafter.worker)
+        target, drafter = (self._measured([worker], _ALONE_S)[0] for worker in both)
+        busy_target, busy_drafter = self._measured(both, _TOGETHER_S)
+        return PairCosts(
+            cast(TargetCosts, target),
+            cast(TargetCosts, busy_target),
+            cast(DraftCosts, drafter),
+            cast(DraftCosts, busy_drafter),
+        )
+
+    def _measured(self, workers: Sequence[Worker], seconds: float) -> list[TargetCosts | DraftCosts]:
+        for worker in workers:
+            worker.send(Measure(seconds))
+        answers = [worker.receive() for worker in workers]
+        found = [answer.costs for answer in answers if isinstance(answer, Measured)]
+        if len(found) < len(workers):
+            raise ModelError("a model's process ended while it was measured", "is memory short?")
+        return found
+
+    def drop_drafter(self) -> None:
+        """Go on without the drafter and free its memory."""
+        if self._drafter is not None:
+            self._drafter.worker.kill()
+            self._drafter = None
 
     def run(self, tasks: Iterable[WindowTask], *, drafted: bool = True) -> Iterator[WindowOutcome]:
         """Decode windows; yield one outcome per task, in order.

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TypeAlias
@@ -27,11 +27,14 @@ from as2d_cli.decoding import (
     FixedBudget,
     Policy,
     Retokenizer,
+    StepCosts,
     decode,
     fill,
 )
+from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.decoding.protocols import Drafter, DrafterSpec, Target, TargetSession, TargetSpec, Tokenizer
 from as2d_cli.errors import As2dError, DecodeError
+from as2d_cli.measure import DraftCosts, TargetCosts, measure_drafter, measure_target
 from as2d_cli.registry import ModelEntry
 from as2d_cli.slots import SlotLayout, Slots
 from as2d_cli.types import DecodeStats, Request, Step, WindowResult
@@ -111,7 +114,21 @@ class Failed:
     error: As2dError
 
 
-Message: TypeAlias = TargetReady | DrafterReady | Progress | Done | Failed
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Ask a worker to time its model for about so long."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a worker measured."""
+
+    costs: TargetCosts | DraftCosts
+
+
+Message: TypeAlias = TargetReady | DrafterReady | Progress | Done | Failed | Measured
 LOADING = -1
 
 
@@ -122,6 +139,11 @@ class DecodeSettings:
     draft_tokens: int | None = None
     """Candidates per step; None lets the controller choose."""
     align: AlignMode = "hybrid"
+    cap: int = MAX_CANDIDATES
+    """Most candidates that the controller may choose."""
+    idle_ms: Mapping[int, float] = field(default_factory=dict)
+    busy_ms: Mapping[int, float] = field(default_factory=dict)
+    """What is known of a pass's cost by row count, with the drafter idle and at work."""
 
 
 def run_target(pipe: Connection, model: ModelRef, settings: DecodeSettings) -> None:
@@ -132,7 +154,7 @@ def run_target(pipe: Connection, model: ModelRef, settings: DecodeSettings) -> N
         attach: Attach = pipe.recv()
         with closing(Slots(attach.layout, attach.name)) as slots:
             worker = TargetWorker(target, slots, attach.draft_languages, settings)
-            for job in _jobs(pipe):
+            for job in _jobs(pipe, lambda seconds: measure_target(target, seconds)):
                 try:
                     pipe.send(Done(job.id, worker.decode(job, pipe)))
                 except As2dError as error:
@@ -148,7 +170,7 @@ def run_drafter(pipe: Connection, model: ModelRef, target: ModelRef) -> None:
         target_spec: TargetSpec = pipe.recv()
         attach: Attach = pipe.recv()
         with closing(Slots(attach.layout, attach.name)) as slots:
-            for job in _jobs(pipe):
+            for job in _jobs(pipe, lambda seconds: measure_drafter(drafter, seconds)):
                 try:
                     draft_window(drafter, vocabulary, target_spec, slots, job)
                     pipe.send(Done(job.id))
@@ -172,9 +194,14 @@ def _serving(pipe: Connection) -> Iterator[None]:
         pipe.send(Failed(LOADING, error))
 
 
-def _jobs(pipe: Connection) -> Iterator[Job]:
+def _jobs(pipe: Connection, measure: Callable[[float], TargetCosts | DraftCosts]) -> Iterator[Job]:
+    """Yield the jobs that come in; answer requests to measure in between."""
     while True:
-        yield pipe.recv()
+        message: Job | Measure = pipe.recv()
+        if isinstance(message, Measure):
+            pipe.send(Measured(measure(message.seconds)))
+        else:
+            yield message
 
 
 class TargetWorker:
@@ -193,7 +220,9 @@ class TargetWorker:
         self._draft_languages = draft_languages
         self._settings = settings
         self._policy: Policy = (
-            Controller() if settings.draft_tokens is None else FixedBudget(settings.draft_tokens)
+            Controller(StepCosts(settings.idle_ms, settings.busy_ms), cap=settings.cap)
+            if settings.draft_tokens is None
+            else FixedBudget(settings.draft_tokens)
         )
         self._group, self._language = -1, ""
 

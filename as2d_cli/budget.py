@@ -1,0 +1,119 @@
+"""Decides from a profile whether drafting pays on this device, and how many candidates at most.
+
+Windows of typical speech are replayed with the very loop that decodes (`decoding.replay`), on the costs
+that were measured. What is minimised is a high quantile of the time per window, so that hard windows
+count: a choice that is faster on average and slower on one window in five is not taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from as2d_cli.decoding import Controller, StepCosts
+from as2d_cli.decoding.replay import RecordedWindow, ReplayCosts, replay
+from as2d_cli.measure import DraftCosts, PairCosts
+
+QUANTILE = 0.9
+CAPS = (4, 7, 15, 23)
+MIN_GAIN = 0.03
+"""Share of the time that drafting must save to be worth the memory and the risk of a bad guess."""
+_LENGTHS = (40, 70, 100, 130, 170)
+"""Tokens of a 30 s window, from slow to dense speech."""
+_ERROR_RATES = (0.05, 0.1, 0.2)
+"""Share of draft tokens that are wrong where the draft has just been right: a good, usual, poor draft."""
+_BURST = 0.4
+"""Share of draft tokens that are wrong just after a wrong one."""
+_END_ID, _WRONG_ID, _FIRST_ID = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Whether to draft, and the most candidates per step; times are the predicted quantiles, seconds."""
+
+    drafting: bool
+    cap: int
+    plain_s: float
+    drafted_s: float
+    reason: str
+
+
+def choose_budget(costs: PairCosts, memory_limit_bytes: int | None = None) -> Budget:
+    """Return the budget with the least predicted time per window, plain decoding included."""
+    machine = _machine(costs)
+    windows = [_window(costs, length, rate) for length in _LENGTHS for rate in _ERROR_RATES]
+    plain_s = _quantile([replay(window, machine, Controller(), drafted=False).total_ms for window in windows])
+    times_s = {
+        cap: _quantile([_drafted_ms(costs, machine, window, cap) for window in windows]) for cap in CAPS
+    }
+    cap = min(CAPS, key=lambda cap: times_s[cap])
+    drafted_s = times_s[cap]
+    needed = costs.target.peak_bytes + costs.drafter.peak_bytes
+    if memory_limit_bytes is not None and needed > memory_limit_bytes:
+        reason = f"both models need {needed / 1e6:.0f} MB, the limit is {memory_limit_bytes / 1e6:.0f} MB"
+        return Budget(False, 0, plain_s, drafted_s, reason)
+    pays = drafted_s < (1 - MIN_GAIN) * plain_s
+    change = 1 - drafted_s / plain_s
+    reason = f"drafts would {'save' if change > 0 else 'cost'} {abs(change):.0%} of a window's time here"
+    return Budget(pays, cap if pays else 0, plain_s, drafted_s, reason)
+
+
+def _machine(costs: PairCosts) -> ReplayCosts:
+    return ReplayCosts(
+        costs.steps(),
+        encode_stretch=max(1.0, costs.target_busy.encode_ms / costs.target.encode_ms),
+        draft_stretch=max(1.0, _draft_ms(costs.drafter_busy, 100) / _draft_ms(costs.drafter, 100)),
+    )
+
+
+def _draft_ms(costs: DraftCosts, tokens: int) -> float:
+    return costs.encode_ms + tokens * costs.token_ms
+
+
+def _drafted_ms(costs: PairCosts, machine: ReplayCosts, window: RecordedWindow, cap: int) -> float:
+    """Predict a window's time with drafts: the worse of a run's first window and a later one.
+
+    The first begins with no draft. On later ones the draft is complete, but the drafter is at work on
+    windows ahead for as long as these take it: the target does part of its work beside it, at the
+    busy price, and the rest alone. A drafter that needs longer than the target sets the pace.
+    """
+    first = replay(window, machine, Controller(cap=cap)).total_ms
+    ready = replace(window, publish_ms=(0.0,) * len(window.draft), draft_encode_ms=0.0)
+    alone = replay(ready, machine, Controller(cap=cap), head_start_ms=1.0).total_ms
+    busy_steps = StepCosts(costs.target_busy.step_ms(), costs.target_busy.step_ms())
+    busy = replay(
+        replace(ready, encode_ms=costs.target_busy.encode_ms),
+        ReplayCosts(busy_steps),
+        Controller(cap=cap),
+        head_start_ms=1.0,
+    ).total_ms
+    drafting = _draft_ms(costs.drafter_busy, len(window.draft))
+    later = alone + drafting * (1 - alone / busy) if drafting < busy else max(busy, drafting)
+    return max(first, later)
+
+
+def _window(costs: PairCosts, length: int, error_rate: float) -> RecordedWindow:
+    """Return a made-up window: a text of `length` tokens, and a draft with wrong ones in bursts."""
+    rng = np.random.default_rng(length)
+    text = [*range(_FIRST_ID, _FIRST_ID + length), _END_ID]
+    wrong, draft = False, []
+    for token in text[:-1]:
+        wrong = rng.random() < (_BURST if wrong else error_rate)
+        draft.append(_WRONG_ID if wrong else token)
+    paces = costs.drafter.token_ms * np.arange(1, length + 2)
+    return RecordedWindow(
+        tokens=tuple(text),
+        end_id=_END_ID,
+        vocab_size=_FIRST_ID + length,
+        max_tokens=len(text),
+        encode_ms=costs.target.encode_ms,
+        draft=(*draft, _END_ID),
+        publish_ms=tuple(paces.tolist()),
+        draft_encode_ms=costs.drafter.encode_ms,
+    )
+
+
+def _quantile(times_ms: Sequence[float]) -> float:
+    return float(np.quantile(times_ms, QUANTILE)) / 1e3

@@ -1,0 +1,165 @@
+"""Times a loaded model where it runs: what a worker does when asked what its device makes of it.
+
+Works through the same protocols as decoding does, so any plugin can be measured. The input is noise:
+it takes as long as speech, and what the model makes of it does not matter.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar, cast
+
+import numpy as np
+
+from as2d_cli.decoding import StepCosts
+from as2d_cli.decoding.protocols import Drafter, SessionDrafter, Target, TargetSession
+from as2d_cli.types import Features, FeatureSpec, Request
+
+T = TypeVar("T")
+
+ROWS = (1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 20, 24)
+"""Row counts whose cost is measured: the stairs of every CPU seen lie at some of them."""
+SHORT_TOKENS, LONG_TOKENS = 16, 160
+"""Cached tokens at which steps are measured: the beginning and the end of a dense window."""
+_DRAFT_TOKENS = 24
+_CHECKED_TOKENS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class TargetCosts:
+    """Milliseconds of the target's work, lower quartiles; memory in bytes."""
+
+    encode_ms: float
+    """Encoder and prompt of one window."""
+    short_ms: Mapping[int, float]
+    """One pass by row count, few tokens cached."""
+    long_ms: Mapping[int, float]
+    """One pass by row count, many tokens cached."""
+    row_invariant: bool
+    """Whether rows decided together and one by one were the same tokens."""
+    peak_bytes: int
+
+    def step_ms(self) -> dict[int, float]:
+        """Cost by row count half-way between few and many cached tokens."""
+        return {rows: (ms + self.long_ms[rows]) / 2 for rows, ms in self.short_ms.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class DraftCosts:
+    """Milliseconds of the drafter's work, lower quartiles; memory in bytes."""
+
+    encode_ms: float
+    token_ms: float
+    peak_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PairCosts:
+    """Both models of a pair, each alone and each beside the other at work."""
+
+    target: TargetCosts
+    target_busy: TargetCosts
+    drafter: DraftCosts
+    drafter_busy: DraftCosts
+
+    def steps(self) -> StepCosts:
+        """Costs of target passes for the controller, with the drafter idle and at work."""
+        return StepCosts(self.target.step_ms(), self.target_busy.step_ms())
+
+
+def measure_target(target: Target, seconds: float) -> TargetCosts:
+    """Measure for at least one round of everything, and until `seconds` are over."""
+    features, request = _noise(target.spec.features), Request(language=target.spec.languages[0])
+    encode: list[float] = []
+    steps: dict[tuple[int, int], list[float]] = defaultdict(list)
+    deadline = time.perf_counter() + seconds
+    while True:
+        session = _timed(partial(target.open, features, request), encode)
+        for cached in (SHORT_TOKENS, LONG_TOKENS):
+            _fill(session, cached)
+            for rows in ROWS:
+                _timed(partial(session.forward, [0] * rows), steps[cached, rows])
+                session.rollback(cached)
+        if time.perf_counter() > deadline and len(encode) > 1:
+            break
+    return TargetCosts(
+        encode_ms=_usual(encode),
+        short_ms={rows: _usual(steps[SHORT_TOKENS, rows]) for rows in ROWS},
+        long_ms={rows: _usual(steps[LONG_TOKENS, rows]) for rows in ROWS},
+        row_invariant=_is_row_invariant(session),
+        peak_bytes=_peak_bytes(),
+    )
+
+
+def measure_drafter(drafter: Drafter, seconds: float) -> DraftCosts:
+    """Measure for at least two windows, and until `seconds` are over."""
+    languages = drafter.spec.languages or ("en",)
+    features, request = _noise(drafter.spec.features), Request(language=languages[0])
+    encode: list[float] = []
+    tokens: list[float] = []
+    deadline = time.perf_counter() + seconds
+    while len(encode) < 2 or time.perf_counter() < deadline:
+        for number, ms in enumerate(_paces(drafter, features, request)):
+            (tokens if number else encode).append(ms)
+    return DraftCosts(_usual(encode), _usual(tokens) if tokens else 0.0, _peak_bytes())
+
+
+def _paces(drafter: Drafter, features: Features, request: Request) -> Iterable[float]:
+    """Yield the ms to the first token of a draft, then between tokens.
+
+    A drafter that can be told how to go on writes a text of fixed length; another one writes what the
+    noise makes it write.
+    """
+    found: list[float] = []
+    if hasattr(drafter, "open"):
+        session = _timed(partial(cast(SessionDrafter, drafter).open, features, request), found)
+        for _ in range(_DRAFT_TOKENS):
+            _timed(lambda: session.forward([session.prompt[-1]]), found)
+        return found
+    draft = drafter.draft(features, request)
+    while len(found) <= _DRAFT_TOKENS and _timed(lambda: next(draft, None), found) is not None:
+        pass
+    return found
+
+
+def _fill(session: TargetSession, length: int) -> None:
+    """Bring the cache to `length` tokens, in passes of the largest row count."""
+    while session.length < length:
+        session.forward([0] * min(ROWS[-1], length - session.length))
+    session.rollback(length)
+
+
+def _is_row_invariant(session: TargetSession) -> bool:
+    """Decide some rows together and one by one; they must be the same tokens."""
+    session.rollback(SHORT_TOKENS)
+    tokens = list(range(_CHECKED_TOKENS))
+    together = session.forward(tokens).tolist()
+    session.rollback(SHORT_TOKENS)
+    return bool(together == [int(session.forward([token])[0]) for token in tokens])
+
+
+def _noise(spec: FeatureSpec) -> Features:
+    return np.random.default_rng(0).standard_normal(spec.shape, dtype=np.float32)
+
+
+def _timed(call: Callable[[], T], into: list[float]) -> T:
+    began = time.perf_counter()
+    result = call()
+    into.append((time.perf_counter() - began) * 1e3)
+    return result
+
+
+def _usual(times_ms: list[float]) -> float:
+    """Return the lower quartile: what it takes when nothing else disturbs, yet not by a lucky moment."""
+    return float(np.quantile(times_ms, 0.25))
+
+
+def _peak_bytes() -> int:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
