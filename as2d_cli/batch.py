@@ -1,7 +1,7 @@
 """A run over many files.
 
-What to write is settled first, models are loaded only if something is left to do, every finished file is
-written whole, and one that fails does not stop the rest.
+What to write is settled first, what earlier runs completed is left out, models are loaded only if something
+is left to do, every finished file is written whole, and one that fails does not stop the rest.
 """
 
 from __future__ import annotations
@@ -11,21 +11,38 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
+from typing import BinaryIO
 
 from as2d_cli import fetch, weights
 from as2d_cli.engine import Engine, EngineSettings, WindowOutcome
 from as2d_cli.errors import As2dError, AudioError, OutputError, RequestError
+from as2d_cli.inputs import Input
 from as2d_cli.languages import LANGUAGES
 from as2d_cli.outputs import Outputs, plan
 from as2d_cli.pipeline import FileWork, Pipeline
 from as2d_cli.registry import ModelEntry
 from as2d_cli.report import RunReport
+from as2d_cli.resume import Stamp, State, content_of, recipe_of, stamp_of, sweep, sweep_records
 from as2d_cli.sources import printable
 from as2d_cli.types import DecodeStats, Request, Transcript
 from as2d_cli.workers import DecodeSettings, ModelRef, Progress
+from as2d_cli.writers import SCHEMA_VERSION
 
 DRAFTER_THREADS = 1
+WORD_FORMATS = frozenset({"json", "jsonl"})
+"""Formats that hold the times of words, if those are asked for."""
+RECIPE = 1
+"""Raised when the same model and options come to give another text, so that older outputs are made anew."""
+_WITHOUT_INFLUENCE = frozenset(
+    {
+        *("inputs", "folder", "overwrite", "fail_fast"),
+        *("drafter", "compare", "threads", "decode"),
+        *("target", "timed", "word_timestamps", "formats"),
+    }
+)
+"""Parts of a request that change no output, or are accounted for apart."""
 
 
 def usable_cpus() -> int:
@@ -35,15 +52,22 @@ def usable_cpus() -> int:
     return os.cpu_count() or 1
 
 
+def joined_prompt(prompt: str | None, hotwords: str | None) -> str | None:
+    """Return hotwords and prompt as the one text that a model is given, as faster-whisper orders them."""
+    return " ".join(text.strip() for text in (hotwords, prompt) if text and text.strip()) or None
+
+
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
     """All that a run is asked for."""
 
-    sources: tuple[Path, ...]
+    inputs: tuple[Input, ...]
     target: ModelEntry
     drafter: ModelEntry | None = None
     language: str | None = None
     """Whisper language code, or None to detect it in each file."""
+    prompt: str | None = None
+    """Text that every window is taken to follow."""
     timed: bool = False
     """Whether segments are wanted with times."""
     word_timestamps: bool = False
@@ -53,6 +77,9 @@ class BatchRequest:
     folder: Path | None = None
     """Where to write them; None: beside the source."""
     overwrite: bool = False
+    """Whether to make all files anew, whoever made those that exist."""
+    fail_fast: bool = False
+    """Whether the first failure ends the run."""
     compare: bool = False
     threads: int = field(default_factory=usable_cpus)
     """Of the target; the drafter has one."""
@@ -71,6 +98,8 @@ class FileOutcome:
     written: tuple[Path, ...] = ()
     kept: tuple[Path, ...] = ()
     """Outputs that were there before and were left alone."""
+    notes: tuple[str, ...] = ()
+    """Why, for those that are not known to be what was asked for."""
 
     @property
     def is_skipped(self) -> bool:
@@ -101,6 +130,22 @@ class Display:
         """Take that a source is finished."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """An input that has to be transcribed."""
+
+    outputs: Outputs
+    formats: frozenset[str]
+    """Those of its files that are to be written."""
+    kept: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> Path:
+        """What the input goes by."""
+        return self.outputs.source
+
+
 class Batch:
     """One run. `report` can be asked for at any time, also after an interruption."""
 
@@ -108,14 +153,15 @@ class Batch:
         """Decide what is to be written. Raises `RequestError`, before any work."""
         self._request = request
         self._display = display or Display()
-        self._plans = plan(request.sources, request.formats, request.folder)
+        self._plans = plan(request.inputs, request.formats, request.folder)
         self._report = RunReport(
             request.target.name, request.drafter.name if request.drafter else None, files=len(self._plans)
         )
         self._began: float | None = None
         self._engine: Engine | None = None
         self._pipeline: Pipeline | None = None
-        self._due: list[Outputs] = []
+        self._due: list[_Due] = []
+        self._stamps: dict[int, Stamp | None] = {}
 
     def run(self) -> Generator[FileOutcome, None, None]:
         """Yield what became of each source: first those with nothing to do, then the others in order.
@@ -124,12 +170,15 @@ class Batch:
 
         Raises `ModelError`, `PluginError` or `RequestError` if there is no way to go on.
         """
+        self._sweep()
         for outputs in self._plans:
             settled = self._settled(outputs)
-            if settled is None:
-                self._due.append(outputs)
+            if isinstance(settled, _Due):
+                self._due.append(settled)
             else:
                 yield self._counted(settled)
+                if self._is_over(settled):
+                    return
         if self._due:
             yield from self._transcribe(self._due)
 
@@ -148,21 +197,63 @@ class Batch:
             interrupted=interrupted,
         )
 
-    def _settled(self, outputs: Outputs) -> FileOutcome | None:
-        """Return the outcome of a source that needs no work, or cannot have any."""
-        source, name = outputs.source, printable(str(outputs.source))
-        if not os.path.lexists(source):
+    def _sweep(self) -> None:
+        """Remove what killed runs left half-written where this one will write."""
+        if self._request.formats:
+            sweep_records()
+        for folder in dict.fromkeys(path.parent for outputs in self._plans for _, path in outputs.files):
+            sweep(folder)
+
+    def _settled(self, outputs: Outputs) -> _Due | FileOutcome:
+        """Return what is to be done for a source, or its outcome if there is nothing to do or to be had."""
+        source, name = outputs.source, outputs.input.name
+        if outputs.input.error is not None:
+            return FileOutcome(source, error=outputs.input.error)
+        if outputs.input.stream is None and not os.path.lexists(source):
             return FileOutcome(source, error=AudioError(f"{name}: no such file"))
-        if source.is_dir():
-            return FileOutcome(source, error=AudioError(f"{name}: is a folder", "give the files in it"))
         if outputs.error is not None:
             return FileOutcome(source, error=outputs.error)
-        existing = outputs.existing
-        if existing and len(existing) == len(outputs.files) and not self._request.overwrite:
-            return FileOutcome(source, kept=existing)
-        return None
+        formats = frozenset(self._request.formats)
+        if self._request.overwrite or not any(os.path.lexists(path) for _, path in outputs.files):
+            return _Due(outputs, formats)
+        states = outputs.states(self._recipes)
+        due = frozenset(name for name, state in states.items() if state in {State.MISSING, State.STALE})
+        kept = [(path, states[name]) for name, path in outputs.files if name not in due]
+        notes = tuple(
+            f"kept {printable(path.name)}: {state.value} (--overwrite makes it anew)"
+            for path, state in kept
+            if state is not State.COMPLETE
+        )
+        paths = tuple(path for path, _ in kept)
+        return _Due(outputs, due, paths, notes) if due else FileOutcome(source, kept=paths, notes=notes)
 
-    def _transcribe(self, due: Sequence[Outputs]) -> Iterator[FileOutcome]:
+    @cached_property
+    def _recipes(self) -> dict[str, str]:
+        """What decides the content of each format's files, apart from the input."""
+        asked = self._request
+        options = {
+            name: getattr(asked, name) for name in BatchRequest.__slots__ if name not in _WITHOUT_INFLUENCE
+        }
+        model = weights.identity(asked.target)
+        return {
+            name: recipe_of(
+                {
+                    **options,
+                    "recipe": RECIPE,
+                    "schema": SCHEMA_VERSION,
+                    "model": model,
+                    "word_timestamps": asked.word_timestamps and name in WORD_FORMATS,
+                }
+            )
+            for name in asked.formats
+        }
+
+    def _is_over(self, outcome: FileOutcome) -> bool:
+        over = self._request.fail_fast and outcome.error is not None
+        self._report = replace(self._report, stopped=over)
+        return over
+
+    def _transcribe(self, due: Sequence[_Due]) -> Iterator[FileOutcome]:
         asked = self._request
         settings = EngineSettings(
             self._model(asked.target, asked.threads),
@@ -175,15 +266,23 @@ class Batch:
             request = self._checked(engine.target_spec.languages)
             self._began = time.perf_counter()
             self._report = replace(self._report, load_s=self._began - loading)
-            self._display.begin([outputs.source for outputs in due])
+            self._display.begin([one.source for one in due])
             self._pipeline = Pipeline(engine, request, compare=asked.compare, on_window=self._window)
-            for work in self._pipeline.run(outputs.source for outputs in due):
+            for work in self._pipeline.run(self._opened(due)):
                 outcome = self._finished(due[work.number], work, request)
-                self._display.file(work.path)
+                self._display.file(outcome.source)
                 yield self._counted(outcome)
+                if self._is_over(outcome):
+                    break
             wall_s = time.perf_counter() - self._began
             self._report = replace(self._report, wall_s=wall_s)
             self._began = None
+
+    def _opened(self, due: Sequence[_Due]) -> Iterator[Path | BinaryIO]:
+        """Yield what to read, when it is about to be read."""
+        for number, one in enumerate(due):
+            self._stamps[number] = stamp_of(one.outputs.input)
+            yield one.outputs.input.source
 
     def _model(self, entry: ModelEntry, threads: int) -> ModelRef:
         with self._display.fetching() as progress:
@@ -211,11 +310,11 @@ class Batch:
                 audio_s=self._report.audio_s + seconds,
                 stats=self._report.stats + outcome.result.stats,
             )
-        self._display.window(work.path, seconds)
+        self._display.window(self._due[work.number].source, seconds)
 
-    def _finished(self, outputs: Outputs, work: FileWork, request: Request) -> FileOutcome:
+    def _finished(self, due: _Due, work: FileWork, request: Request) -> FileOutcome:
         """Write a file's outputs."""
-        outcome = FileOutcome(work.path, stats=work.stats, warnings=tuple(work.warnings))
+        outcome = FileOutcome(due.source, stats=work.stats, warnings=tuple(work.warnings))
         if work.error is not None:
             return replace(outcome, error=work.error)
         drafter = self._report.drafter if self._engine and self._engine.is_drafting else None
@@ -223,12 +322,18 @@ class Batch:
         if not self._request.word_timestamps:
             bare = tuple(replace(segment, words=()) for segment in transcript.segments)
             transcript = replace(transcript, segments=bare)
-        kept = () if self._request.overwrite else outputs.existing
         try:
-            written = outputs.write(transcript, overwrite=self._request.overwrite)
+            written = self._written(due, work, transcript)
         except OutputError as error:
             return replace(outcome, error=error)
-        return replace(outcome, transcript=transcript, written=written, kept=kept)
+        return replace(outcome, transcript=transcript, written=written, kept=due.kept, notes=due.notes)
+
+    def _written(self, due: _Due, work: FileWork, transcript: Transcript) -> tuple[Path, ...]:
+        """Write what is due. An input that changed while it was read is not recorded as done."""
+        if not due.formats:
+            return ()
+        content = content_of(due.outputs.input, self._stamps.pop(work.number))
+        return due.outputs.write(transcript, due.formats, self._recipes, content)
 
     def _counted(self, outcome: FileOutcome) -> FileOutcome:
         lost = self._engine is not None and not self._engine.is_drafting

@@ -1,19 +1,24 @@
 """Which files a run will write, decided before any work is done.
 
-A name depends only on the inputs and the options, never on what is on the disk; no two inputs share an
-output, and no output is an input.
+No two inputs share an output, no output is an input, and none is what another input once gave. Names depend
+on the inputs, the options and, for the last point, on what is recorded of earlier runs; so a rerun, also one
+with fewer or more inputs, finds its own outputs again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 
 from as2d_cli.errors import As2dError, OutputError, RequestError
+from as2d_cli.inputs import Input
+from as2d_cli.resume import Content, Record, State, owner, record_of, remember, source_key, state_of
 from as2d_cli.sources import printable, reason
 from as2d_cli.types import Transcript
 from as2d_cli.writers import FORMATS, write_atomic
@@ -23,64 +28,93 @@ from as2d_cli.writers import FORMATS, write_atomic
 class Outputs:
     """The files that one input will give: format -> path."""
 
-    source: Path
+    input: Input
     files: tuple[tuple[str, Path], ...] = ()
     error: As2dError | None = None
     """Why they cannot be written, where that is known beforehand."""
 
     @property
-    def existing(self) -> tuple[Path, ...]:
-        """Those that are there already."""
-        return tuple(path for _, path in self.files if path.exists())
+    def source(self) -> Path:
+        """What the input goes by."""
+        return self.input.path
 
-    def write(self, transcript: Transcript, *, overwrite: bool) -> tuple[Path, ...]:
-        """Write those that are missing, or all; return which. Raises `OutputError`."""
-        due = [(name, path) for name, path in self.files if overwrite or not path.exists()]
-        for name, path in due:
-            write_atomic(path, FORMATS[name](transcript))
-        return tuple(path for _, path in due)
+    def states(self, recipes: Mapping[str, str]) -> dict[str, State]:
+        """Return what each format's file is found to be, if it is to be made by `recipes[format]`."""
+        return {name: state_of(path, self.input, recipes[name]) for name, path in self.files}
+
+    def write(
+        self, transcript: Transcript, due: Iterable[str], recipes: Mapping[str, str], content: Content | None
+    ) -> tuple[Path, ...]:
+        """Write the files of the formats `due`; return which. Raises `OutputError`.
+
+        What they are made of is recorded, unless it is not known (`content` is None).
+        """
+        files = [(name, path) for name, path in self.files if name in due]
+        for name, path in files:
+            text = FORMATS[name](transcript)
+            if content is not None:
+                with suppress(OSError):  # without a record a rerun leaves the file alone: no harm done
+                    remember(self._record(path, text, recipes[name], content))
+            write_atomic(path, text)
+        return tuple(path for _, path in files)
+
+    def _record(self, path: Path, text: str, recipe: str, content: Content) -> Record:
+        digest = hashlib.sha256(text.encode("utf-8", "ignore")).hexdigest()
+        before = record_of(path)
+        return Record(
+            os.path.abspath(path),  # noqa: PTH100 - links stay
+            source_key(self.input),
+            content,
+            recipe,
+            digest,
+            replaced=before.sha256 if before else None,
+        )
 
 
-def plan(sources: Sequence[Path], formats: Sequence[str], folder: Path | None) -> list[Outputs]:
-    """Return the outputs of each source: `<stem>.<format>` beside it, or in `folder`.
+def plan(inputs: Sequence[Input], formats: Sequence[str], folder: Path | None) -> list[Outputs]:
+    """Return the outputs of each input: `<stem>.<format>` beside it, or in `folder`.
 
-    Where that is taken by an earlier source (or is a source itself), `<name with extension>.<format>`,
-    then with a number. The same file given twice is planned once. Missing folders are made. Raises
-    `RequestError` if `folder` cannot be written; of a folder beside a source only that source's outputs
-    carry the error.
+    Where that is taken by an earlier input (or is an input itself, or was made from another one),
+    `<name with extension>.<format>`, then with a number. The same file given twice is planned once.
+    `folder` is made if need be, and in it inputs keep their place below the folder they were found in.
+    Raises `RequestError` if `folder` cannot be written; of a folder beside an input only that input's
+    outputs carry the error.
     """
-    unique: dict[str, Path] = {}
-    for source in sources:
+    unique: dict[str, Input] = {}
+    for one in inputs:
         # Not resolve(): two links to one file are two inputs, with outputs of their own.
-        unique.setdefault(os.path.abspath(source), source)  # noqa: PTH100
-    return _planned(tuple(unique.values()), formats, folder)
+        unique.setdefault(source_key(one), one)
+    return list(_planned(tuple(unique.values()), formats, folder))
 
 
-def _planned(unique: Sequence[Path], formats: Sequence[str], folder: Path | None) -> list[Outputs]:
+def _planned(unique: Sequence[Input], formats: Sequence[str], folder: Path | None) -> Iterator[Outputs]:
     if not formats:
-        return [Outputs(source) for source in unique]
+        yield from map(Outputs, unique)
+        return
     if folder is not None:
         _check_chosen(folder)
-    taken = {_key(source) for source in unique}
+    taken = {_key(one.path) for one in unique if one.stream is None}
     refused: dict[Path, OutputError | None] = {}
-    planned = []
-    for source in unique:
-        place = folder or source.parent
+    for one in unique:
+        place = folder / one.subfolder if folder else one.path.parent
         if place not in refused:
             refused[place] = _refusal(place)
-        stem = _free_stem(source, place, formats, taken)
+        stem = _free_stem(one, place, formats, taken)
         files = tuple((name, place / f"{stem}.{name}") for name in formats)
         taken.update(_key(path) for _, path in files)
-        planned.append(Outputs(source, files, refused[place]))
-    return planned
+        yield Outputs(one, files, refused[place])
 
 
-def _free_stem(source: Path, place: Path, formats: Sequence[str], taken: set[str]) -> str:
-    numbered = (f"{source.name}.{number}" for number in count(2))
+def _free_stem(one: Input, place: Path, formats: Sequence[str], taken: set[str]) -> str:
+    numbered = (f"{one.path.name}.{number}" for number in count(2))
+    ours = (None, source_key(one))
     return next(
         stem
-        for stem in chain((source.stem, source.name), numbered)
-        if not any(_key(place / f"{stem}.{name}") in taken for name in formats)
+        for stem in chain((one.path.stem, one.path.name), numbered)
+        if all(
+            _key(path) not in taken and owner(path) in ours
+            for path in (place / f"{stem}.{name}" for name in formats)
+        )
     )
 
 
@@ -101,7 +135,12 @@ def _check_chosen(folder: Path) -> None:
 
 
 def _refusal(folder: Path) -> OutputError | None:
-    """Return why nothing can be written into `folder`; found out by writing, as permissions can lie."""
+    """Return why nothing can be written into `folder`; found out by writing, as permissions can lie.
+
+    Of a folder that is yet to be made, the one that it will be made in is asked.
+    """
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
     try:
         with tempfile.TemporaryFile(dir=folder):
             return None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 from as2d_cli.audio import open_audio
 from as2d_cli.engine import Engine, WindowOutcome, WindowTask
@@ -55,7 +56,7 @@ class Comparison:
 class FileWork:
     """One input file on its way: filled while its windows come back."""
 
-    path: Path
+    source: Path | BinaryIO
     number: int = 0
     """Its place among the files of the run."""
     parts: list[tuple[Span, WindowResult]] = field(default_factory=list)
@@ -116,14 +117,14 @@ class Pipeline:
         self._compare = compare
         self.comparison: Comparison | None = Comparison() if compare else None
 
-    def run(self, paths: Iterable[Path]) -> Iterator[FileWork]:
+    def run(self, sources: Iterable[Path | BinaryIO]) -> Iterator[FileWork]:
         """Yield each file once it is finished, in the order given.
 
         A file that cannot be read, or of which a window cannot be decoded, carries its error.
         Raises `ModelError` if the target cannot be kept alive.
         """
         files: deque[FileWork] = deque()
-        tasks = self._tasks(paths, files)
+        tasks = self._tasks(sources, files)
         outcomes = self._compared(tasks) if self._compare else self._engine.run(tasks)
         first = 0
         for outcome in outcomes:
@@ -135,9 +136,9 @@ class Pipeline:
                 yield files.popleft()
         yield from files
 
-    def _tasks(self, paths: Iterable[Path], files: deque[FileWork]) -> Iterator[WindowTask]:
-        for group, path in enumerate(paths):
-            work = FileWork(path, group)
+    def _tasks(self, sources: Iterable[Path | BinaryIO], files: deque[FileWork]) -> Iterator[WindowTask]:
+        for group, source in enumerate(sources):
+            work = FileWork(source, group)
             files.append(work)
             try:
                 for window in _windows(work):
@@ -165,7 +166,7 @@ class Pipeline:
 
 
 def _windows(work: FileWork) -> Iterator[Window]:
-    stream = open_audio(work.path)
+    stream = open_audio(work.source)
     try:
         yield from split(stream.blocks())
         work.duration_s = stream.duration_s or 0.0

@@ -17,12 +17,15 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal, TypeAlias, cast, get_args
 
-from as2d_cli.errors import RegistryError
+from as2d_cli.errors import RegistryError, RequestError
 from as2d_cli.model_sources import Source, read_source
 from as2d_cli.tables import Table, describe, read_toml, suggestion
 
 SCHEMA = 1
 """The only format of registry files that this version reads."""
+
+NO_DRAFTER = "none"
+"""Stands for no drafter where one could be named."""
 
 Role = Literal["target", "drafter", "any"]
 OptionValue: TypeAlias = str | int | float | bool | tuple[str, ...]
@@ -78,6 +81,23 @@ class Registry:
         if chosen not in self.pairs:
             raise RegistryError(f"there is no pair called {chosen!r}", suggestion(chosen, self.pairs))
         return self.pairs[chosen]
+
+    def choose(self, target: str | None, drafter: str | None) -> tuple[ModelEntry, ModelEntry | None]:
+        """Return the target and the drafter of these names; by default those of the pair.
+
+        `NO_DRAFTER` stands for none. Raises `RegistryError` for a name that is not known, `RequestError` for
+        a model that cannot be what it is asked to be.
+        """
+        chosen = self.model(target or self.pair().target)
+        if drafter is None:
+            pairs = [self.pair(), *self.pairs.values()]  # the default pair's drafter before another's
+            drafter = next((pair.drafter for pair in pairs if pair.target == chosen.name), NO_DRAFTER)
+        ahead = None if drafter == NO_DRAFTER else self.model(drafter)
+        if not chosen.fits("target"):
+            raise RequestError(f"model {chosen.name!r} can only draft", "choose another target")
+        if ahead is not None and not ahead.fits("drafter"):
+            raise RequestError(f"model {ahead.name!r} cannot draft", "choose another drafter, or none")
+        return chosen, ahead
 
 
 def load_registry(user_file: Path | None = None) -> Registry:

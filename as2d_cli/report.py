@@ -32,6 +32,8 @@ class RunReport:
     differing: tuple[str, ...] = ()
     """Windows whose tokens differ with drafts, each as `FILE at S s`."""
     interrupted: bool = False
+    stopped: bool = False
+    """Whether the first failure ended the run, as asked."""
 
     @property
     def rtfx(self) -> float:
@@ -81,6 +83,7 @@ class RunReport:
             "skipped": self.skipped,
             "failed": self.failed,
             "interrupted": self.interrupted,
+            "stopped": self.stopped,
             "audio_s": round(self.audio_s, 3),
             "wall_s": round(self.wall_s, 3),
             "load_s": round(self.load_s, 3),
@@ -94,6 +97,7 @@ class RunReport:
         parts = [f"{self.done} of {_count(self.files, 'file')} done"]
         parts += [f"{self.skipped} skipped"] if self.skipped else []
         parts += [f"{self.failed} failed"] if self.failed else []
+        parts += ["stopped at the first failure"] if self.stopped else []
         return ("interrupted: " if self.interrupted else "") + ", ".join(parts)
 
     def _speed_line(self) -> str:

@@ -11,6 +11,7 @@ import shutil
 import stat
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
@@ -40,12 +41,16 @@ def open_file(source: Path | BinaryIO) -> tuple[BinaryIO, str, bool]:
         file = _open_path(source, name)
     else:
         label = getattr(source, "name", None)
-        name = "standard input" if source is sys.stdin.buffer else printable(str(label or "audio"))
+        # our copy of standard input goes by the number of a file without a name
+        is_stdin = source is sys.stdin.buffer or isinstance(label, int)
+        name = "stdin" if is_stdin else printable(str(label or "audio"))
         file = source
     try:
         ours = isinstance(source, Path)
         if not file.seekable():
-            file, ours = _spooled(file, close=ours), True
+            with file if ours else nullcontext():
+                file = copied(file)
+            ours = True
         empty = not file.seek(0, os.SEEK_END)
         if empty and ours:
             file.close()
@@ -82,14 +87,13 @@ def _open_fifo(path: Path, name: str) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def _spooled(file: BinaryIO, *, close: bool) -> BinaryIO:
+def copied(file: BinaryIO) -> BinaryIO:
+    """Return a copy of what can still be read from `file`, in a temporary file without a name."""
     copy = tempfile.TemporaryFile()  # noqa: SIM115 - handed to the caller
     try:
         shutil.copyfileobj(file, copy, 1 << 20)
+        copy.seek(0)
     except BaseException:
         copy.close()
         raise
-    finally:
-        if close:
-            file.close()
     return copy

@@ -51,6 +51,11 @@ def find(entry: ModelEntry) -> Path | None:
     return folder if cache.is_whole(folder) else None
 
 
+def identity(entry: ModelEntry) -> str:
+    """Return what tells the converted model apart from every other one, in the cache or not."""
+    return f"{entry.name}/{_folder(entry).name}"
+
+
 def remove(name: str, progress: Progress = silent) -> bool:
     """Delete everything stored for the model `name`; False if there was nothing."""
     if name not in cache.stored_models():

@@ -8,6 +8,7 @@ import pytest
 
 from as2d_cli.batch import Batch, BatchRequest, Display, usable_cpus
 from as2d_cli.errors import ModelError, RequestError
+from as2d_cli.inputs import Input
 from as2d_cli.registry import load_registry
 
 
@@ -47,7 +48,7 @@ def run(scripted):
     def start(*sources, watch=None, drafted=True, **options):
         registry = load_registry()
         drafter = registry.model("hearer") if drafted else None
-        request = BatchRequest(tuple(sources), registry.model("speaker"), drafter, threads=1, **options)
+        request = BatchRequest(tuple(map(Input, sources)), registry.model("speaker"), drafter, threads=1, **options)
         batch = Batch(request, watch)
         return {outcome.source.name: outcome for outcome in batch.run()}, batch
 
@@ -94,7 +95,7 @@ def test_files_that_fail_leave_no_output_and_do_not_stop_the_rest(run, sound, tm
     messages = {name: outcome.error.message for name, outcome in outcomes.items() if outcome.error}
     assert sorted(messages) == ["bad.wav", "folder", "gone.wav"]
     assert "no such file" in messages["gone.wav"]
-    assert "folder" in messages["folder"]
+    assert "folder: is a directory" in messages["folder"]
     assert outcomes["good.wav"].written == (tmp_path / "good.txt",)
     assert sorted(path.name for path in tmp_path.glob("*.txt")) == ["good.txt"]
     assert (batch.report().done, batch.report().failed) == (1, 3)
@@ -197,7 +198,7 @@ def test_the_drafter_is_named_only_if_it_was_there(run, scripted, sound):
 
 def test_a_run_closed_early_reports_what_was_done_and_leaves_no_process(scripted, sound):
     registry = load_registry()
-    sources = tuple(sound(f"{number}.wav") for number in range(4))
+    sources = tuple(Input(sound(f"{number}.wav")) for number in range(4))
     batch = Batch(BatchRequest(sources, registry.model("speaker"), registry.model("hearer"), threads=1))
     outcomes = batch.run()
     next(outcomes)

@@ -6,10 +6,17 @@ from pathlib import Path
 import pytest
 
 from as2d_cli.errors import RequestError
-from as2d_cli.outputs import Outputs, plan
+from as2d_cli.inputs import Input
+from as2d_cli.outputs import Outputs
+from as2d_cli.outputs import plan as plan_inputs
+from as2d_cli.resume import State, content_of, stamp_of
 from as2d_cli.types import Transcript
 
 SPOKEN = Transcript("Well.", (), "en", 1.0, "speaker", None)
+
+
+def plan(paths, formats, folder):
+    return plan_inputs([Input(path) for path in paths], formats, folder)
 
 
 def names(planned, root):
@@ -91,11 +98,18 @@ def test_beside_an_input_only_the_inputs_of_an_unwritable_folder_are_refused(tmp
     assert good.error is None
 
 
-def test_writing_keeps_what_exists_unless_told_to_overwrite(tmp_path):
-    outputs = Outputs(tmp_path / "a.wav", (("txt", tmp_path / "a.txt"), ("lrc", tmp_path / "a.lrc")))
+def test_only_what_is_due_is_written_and_recorded(tmp_path, monkeypatch):
+    monkeypatch.setenv("AS2D_CACHE_DIR", str(tmp_path / "cache"))
+    source = Input(tmp_path / "a.wav")
+    source.path.write_text("sound")
+    outputs = Outputs(source, (("txt", tmp_path / "a.txt"), ("lrc", tmp_path / "a.lrc")))
     (tmp_path / "a.txt").write_text("precious")
-    assert outputs.existing == (tmp_path / "a.txt",)
-    assert outputs.write(SPOKEN, overwrite=False) == (tmp_path / "a.lrc",)
+    recipes = {"txt": "1", "lrc": "1"}
+    assert outputs.states(recipes) == {"txt": State.FOREIGN, "lrc": State.MISSING}
+    content = content_of(source, stamp_of(source))
+    assert outputs.write(SPOKEN, {"lrc"}, recipes, content) == (tmp_path / "a.lrc",)
     assert (tmp_path / "a.txt").read_text() == "precious"
-    assert len(outputs.write(SPOKEN, overwrite=True)) == 2
+    assert outputs.states(recipes) == {"txt": State.FOREIGN, "lrc": State.COMPLETE}
+    outputs.write(SPOKEN, {"txt", "lrc"}, recipes, content)
     assert (tmp_path / "a.txt").read_text() == "Well.\n"
+    assert outputs.states(recipes) == {"txt": State.COMPLETE, "lrc": State.COMPLETE}

@@ -26,7 +26,7 @@ def engine():
 def test_files_come_back_in_order_each_with_its_own_windows(engine, sound):
     paths = [sound("a.wav", 2), sound("long.wav", 70), sound("b.wav", 3)]
     works = list(Pipeline(engine, Request()).run(paths))
-    assert [work.path for work in works] == paths
+    assert [work.source for work in works] == paths
     assert [work.number for work in works] == [0, 1, 2]
     assert [work.duration_s for work in works] == [2, 70, 3]
     assert [len(work.parts) for work in works] == [1, 3, 1]
@@ -47,7 +47,7 @@ def test_a_file_between_others_that_cannot_be_read_harms_neither(engine, sound, 
         tmp_path / "gone2.wav",
     ]
     works = list(Pipeline(engine, Request()).run(paths))
-    assert [work.path for work in works] == paths
+    assert [work.source for work in works] == paths
     assert [work.error is None for work in works] == [False, True, False, True, False]
     assert [len(work.parts) for work in works] == [0, 1, 0, 1, 0]
 
@@ -68,7 +68,7 @@ def test_every_window_is_told_of_as_it_comes_back(engine, sound):
     pipeline = Pipeline(
         engine,
         Request(),
-        on_window=lambda work, outcome: heard.append((work.path, outcome.task.window.duration_s)),
+        on_window=lambda work, outcome: heard.append((work.source, outcome.task.window.duration_s)),
     )
     list(pipeline.run(paths))
     assert [path for path, _ in heard] == [paths[0], paths[1], paths[1]]

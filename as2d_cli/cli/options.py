@@ -6,86 +6,97 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast, get_args
 
-from as2d_cli.batch import BatchRequest, usable_cpus
+from as2d_cli.batch import WORD_FORMATS, BatchRequest, joined_prompt, usable_cpus
 from as2d_cli.decoding import AlignMode
 from as2d_cli.errors import RequestError
+from as2d_cli.inputs import STDIN, Inputs, find_inputs, read_list
 from as2d_cli.languages import AUTO, language_code
-from as2d_cli.registry import ModelEntry, Registry, load_registry
+from as2d_cli.registry import ModelEntry, load_registry
 from as2d_cli.tables import suggestion
 from as2d_cli.workers import DecodeSettings
 from as2d_cli.writers import FORMATS
 
-NO_DRAFTER = "none"
 ALL_FORMATS = "all"
-WORD_FORMATS = frozenset({"json", "jsonl"})
 MAX_DRAFT_TOKENS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options as typed; what they mean is for `batch_request` to say."""
+    """The options as they are set; what they mean is for `batch_request` to say."""
 
-    files: tuple[Path, ...]
+    given: frozenset[str]
+    """Names of those that are on the command line, and not only in environment or configuration file."""
+    files: tuple[str, ...]
+    files_from: str | None
+    null: bool
     model: str | None
     drafter: str | None
     language: str
+    prompt: str | None
+    hotwords: str | None
     draft_tokens: str
     align: str | None
     threads: int | None
-    formats: str | None
+    output_format: str | None
     output_dir: Path | None
     word_timestamps: bool
     compare: bool
-    as_json: bool
+    json: bool
     overwrite: bool
+    fail_fast: bool
     quiet: bool
     verbose: bool
-    no_progress: bool
+    progress: bool
 
 
-def batch_request(options: Options) -> BatchRequest:
-    """Make sense of the options. Raises `RequestError`, or `RegistryError` for an unknown model."""
+def batch_request(options: Options) -> tuple[BatchRequest, tuple[str, ...]]:
+    """Make sense of the options; return what is asked for, and what to tell of the search for inputs.
+
+    Raises `RequestError`, or `RegistryError` for an unknown model.
+    """
     language = language_code(options.language)
     formats = _formats(options)
-    registry = load_registry()
-    target, drafter = _models(options, registry)
+    target, drafter = load_registry().choose(options.model, options.drafter)
     _refuse_idle_options(options, formats, drafter)
+    _refuse_contradictions(options)
+    decode = DecodeSettings(_draft_tokens(options.draft_tokens), _align(options.align))
+    prompt = joined_prompt(options.prompt, options.hotwords)
+    inputs = _inputs(options)
     return BatchRequest(
-        sources=options.files,
+        inputs=inputs.found,
         target=target,
         drafter=drafter,
         language=language,
-        timed=options.as_json or any(name != "txt" for name in formats),
+        prompt=prompt,
+        timed=options.json or any(name != "txt" for name in formats),
         word_timestamps=options.word_timestamps,
         formats=formats,
         folder=options.output_dir,
         overwrite=options.overwrite,
-        compare=options.compare,
+        fail_fast=options.fail_fast,
+        compare=options.compare and drafter is not None,
         threads=options.threads or usable_cpus(),
-        decode=DecodeSettings(_draft_tokens(options.draft_tokens), _align(options.align)),
-    )
+        decode=decode,
+    ), inputs.notes
 
 
-def _models(options: Options, registry: Registry) -> tuple[ModelEntry, ModelEntry | None]:
-    """Return target and drafter: those asked for, else those of the pair."""
-    target = registry.model(options.model or registry.pair().target)
-    name = options.drafter
-    if name is None:
-        pairs = [registry.pair(), *registry.pairs.values()]  # the default pair's drafter before another's
-        name = next((pair.drafter for pair in pairs if pair.target == target.name), NO_DRAFTER)
-    drafter = None if name == NO_DRAFTER else registry.model(name)
-    if not target.fits("target"):
-        raise RequestError(f"model {target.name!r} can only draft", "choose another --model")
-    if drafter is not None and not drafter.fits("drafter"):
-        raise RequestError(f"model {drafter.name!r} cannot draft", "choose another --drafter, or none")
-    return target, drafter
+def _inputs(options: Options) -> Inputs:
+    """Find what to transcribe; the last step, as it may read standard input."""
+    if options.null and options.files_from is None:
+        raise RequestError("--null does nothing without a list of files", "add --files-from")
+    if options.files_from == STDIN and STDIN in options.files:
+        raise RequestError(
+            "- and --files-from - both mean standard input", "put the list, or the audio, into a file"
+        )
+    listed = [] if options.files_from is None else read_list(options.files_from, null=options.null)
+    return find_inputs(options.files, listed)
 
 
 def _formats(options: Options) -> tuple[str, ...]:
     """Return the formats of the files to write, each once; `-o` alone means plain text."""
-    if options.formats is None:
+    if options.output_format is None:
         return () if options.output_dir is None else ("txt",)
-    names = [name.strip().lower() for name in options.formats.split(",") if name.strip()]
+    names = [name.strip().lower() for name in options.output_format.split(",") if name.strip()]
     if ALL_FORMATS in names:
         return tuple(FORMATS)
     for name in names:
@@ -117,18 +128,34 @@ def _align(text: str | None) -> AlignMode:
 
 
 def _refuse_idle_options(options: Options, formats: tuple[str, ...], drafter: ModelEntry | None) -> None:
-    """Refuse an option that would do nothing: whoever gives it expects something else."""
-    if drafter is None:
-        for name, given in (
-            ("--compare", options.compare),
-            ("--draft-tokens", options.draft_tokens.lower() != AUTO),
-            ("--align", options.align is not None),
-        ):
-            if given:
-                raise RequestError(f"{name} does nothing without a drafter", "choose one with --drafter")
-    if options.word_timestamps and not (options.as_json or WORD_FORMATS.intersection(formats)):
+    """Refuse an option that would do nothing: whoever gives it expects something else.
+
+    What is set for all runs, by environment or file, may be of use in other ones.
+    """
+    without_drafter = drafter is None and {"compare", "draft_tokens", "align"} & _in_effect(options)
+    for name in sorted(without_drafter or ()):
+        raise RequestError(
+            f"--{name.replace('_', '-')} does nothing without a drafter", "choose one with --drafter"
+        )
+    has_words = options.json or WORD_FORMATS.intersection(formats)
+    if "word_timestamps" in _in_effect(options) and not has_words:
         raise RequestError("--word-timestamps does nothing without JSON", "add --json, or -f json")
-    if options.overwrite and not formats:
+    if "overwrite" in _in_effect(options) and not formats:
         raise RequestError("--overwrite does nothing without files to write", "add -f or -o")
-    if options.quiet and options.verbose:
-        raise RequestError("--quiet and --verbose contradict each other")
+
+
+def _in_effect(options: Options) -> frozenset[str]:
+    """Return the options on the command line that ask for something: not those that say no, or auto."""
+    return frozenset(
+        name for name in options.given if getattr(options, name, None) not in {False, None, AUTO}
+    )
+
+
+def _refuse_contradictions(options: Options) -> None:
+    in_effect = _in_effect(options)
+    for one, other in (("quiet", "verbose"), ("quiet", "progress")):
+        if {one, other} <= in_effect:
+            raise RequestError(f"--{one} and --{other} contradict each other")
+    for name in ("prompt", "hotwords"):
+        if name in options.given and not (getattr(options, name) or "").strip():
+            raise RequestError(f"--{name} is empty", "leave it out")

@@ -6,12 +6,13 @@ import signal
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from as2d_cli.cli.exit_codes import ExitCode
 from as2d_cli.cli.messages import Messages
+from as2d_cli.cli.settings import ConfiguredCommand, given
 from as2d_cli.errors import As2dError
 from as2d_cli.languages import AUTO
 from as2d_cli.sources import printable
@@ -26,11 +27,30 @@ if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
-@app.command(context_settings={"token_normalize_func": lambda name: name.replace("_", "-")})
+@app.command(
+    cls=ConfiguredCommand,
+    context_settings={"token_normalize_func": lambda name: name.replace("_", "-")},
+    epilog="AS2D_<OPTION> in the environment and the file `as2d config path` set options, too.",
+)
 def transcribe(  # noqa: PLR0913, PLR0917 - one parameter per option is how typer declares them
+    context: typer.Context,
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE", show_default=False, help="Audio or video files.")
-    ],
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE",
+            show_default=False,
+            help="Audio or video files, folders, quoted patterns (**/*.wav), or - for standard input.",
+        ),
+    ] = None,
+    files_from: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST|-", allow_from_autoenv=False, help="Also the files listed there, one path a line."
+        ),
+    ] = None,
+    null: Annotated[
+        bool, typer.Option("--null", "-0", allow_from_autoenv=False, help="In LIST, paths end with NUL.")
+    ] = False,
     model: Annotated[
         str | None,
         typer.Option(
@@ -51,6 +71,13 @@ def transcribe(  # noqa: PLR0913, PLR0917 - one parameter per option is how type
             "--language", "-l", metavar="CODE|auto", help="Spoken language, as code or English name."
         ),
     ] = AUTO,
+    prompt: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Text that each window is taken to follow, for names and style."),
+    ] = None,
+    hotwords: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Words to expect; they go before the prompt.")
+    ] = None,
     draft_tokens: Annotated[
         str, typer.Option(metavar="N|auto", help="Draft tokens verified per step.")
     ] = AUTO,
@@ -58,7 +85,7 @@ def transcribe(  # noqa: PLR0913, PLR0917 - one parameter per option is how type
     threads: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Threads of the target [default: all CPUs].")
     ] = None,
-    formats: Annotated[
+    output_format: Annotated[
         str | None,
         typer.Option(
             "--output-format",
@@ -72,42 +99,85 @@ def transcribe(  # noqa: PLR0913, PLR0917 - one parameter per option is how type
         typer.Option("--output-dir", "-o", metavar="DIR", help="Write the files here, not beside the input."),
     ] = None,
     word_timestamps: Annotated[
-        bool, typer.Option("--word-timestamps", help="Give the times of words in JSON.")
+        bool,
+        typer.Option(
+            "--word-timestamps/--no-word-timestamps",
+            show_default=False,
+            help="Give the times of words in JSON.",
+        ),
     ] = False,
     compare: Annotated[
         bool,
         typer.Option(
-            "--compare", help="Decode without drafts, too; check that the text is the same, and time both."
+            "--compare/--no-compare",
+            show_default=False,
+            help="Decode without drafts, too; check that the text is the same, and time both.",
         ),
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object per file, and one with the report.")
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json/--no-json",
+            show_default=False,
+            help="Print one JSON object per file, and one with the report.",
+        ),
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but results and errors.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")] = False,
-    no_progress: Annotated[bool, typer.Option("--no-progress", help="Show no progress bar.")] = False,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite/--no-overwrite",
+            show_default=False,
+            help="Make all files anew, also those not made by as2d.",
+        ),
+    ] = False,
+    fail_fast: Annotated[
+        bool,
+        typer.Option("--fail-fast/--no-fail-fast", show_default=False, help="End the run when a file fails."),
+    ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet/--no-quiet", "-q", show_default=False, help="Say nothing but results and errors."
+        ),
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose/--no-verbose", "-v", show_default=False, help="Say more.")
+    ] = False,
+    progress: Annotated[
+        bool,
+        typer.Option(
+            "--progress/--no-progress", show_default=False, help="Show a bar, if stderr is a terminal."
+        ),
+    ] = True,
 ) -> None:
     """Write down what is said in audio files. The text goes to stdout, everything else to stderr."""
     from as2d_cli.cli.options import Options
 
+    if not files and files_from is None:
+        raise typer.BadParameter("Missing argument 'FILE...': nothing to transcribe.")
     options = Options(
-        files=tuple(files),
+        given=given(context),
+        files=tuple(files or ()),
+        files_from=files_from,
+        null=null,
         model=model,
         drafter=drafter,
         language=language,
+        prompt=prompt,
+        hotwords=hotwords,
         draft_tokens=draft_tokens,
         align=align,
         threads=threads,
-        formats=formats,
+        output_format=output_format,
         output_dir=output_dir,
         word_timestamps=word_timestamps,
         compare=compare,
-        as_json=as_json,
+        json=json,
         overwrite=overwrite,
+        fail_fast=fail_fast,
         quiet=quiet,
         verbose=verbose,
-        no_progress=no_progress,
+        progress=progress,
     )
     raise typer.Exit(run(options))
 
@@ -119,11 +189,20 @@ def run(options: Options) -> ExitCode:
     from as2d_cli.cli.options import batch_request
     from as2d_cli.cli.results import JsonResults, TextResults
 
-    request = batch_request(options)
+    signal.signal(signal.SIGINT, _interrupt)
+    request, notes = batch_request(options)
     messages = Messages(quiet=options.quiet, verbose=options.verbose)
-    with TerminalDisplay(messages, bar=not options.no_progress) as display:
+    for note in notes:
+        messages.note(note)
+    with TerminalDisplay(messages, bar=options.progress) as display:
         batch = Batch(request, display)
-        return _Run(batch, messages, display, JsonResults() if options.as_json else TextResults()).show()
+        return _Run(batch, messages, display, JsonResults() if options.json else TextResults()).show()
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:
+    """End the run in order at the first Ctrl-C, and at once at the second."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    raise KeyboardInterrupt
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +223,6 @@ class _Run:
                         self._tell(outcome)
                         self.results.file(outcome)
         except KeyboardInterrupt:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second one ends at once
             self._conclude(self.batch.report(interrupted=True))
             return ExitCode.INTERRUPTED
         except As2dError:
@@ -163,11 +241,11 @@ class _Run:
             self.messages.note(f"{name}: warning: {warning}")
         if outcome.error is not None:
             self.messages.failure(outcome.source, outcome.error)
-        elif outcome.is_skipped:
-            self.messages.note(f"{name}: skipped, its outputs exist (--overwrite makes them anew)")
-        elif outcome.kept:
-            kept = ", ".join(printable(path.name) for path in outcome.kept)
-            self.messages.note(f"{name}: kept {kept} (--overwrite makes them anew)")
+        for note in outcome.notes:
+            self.messages.note(f"{name}: {note}")
+        if outcome.is_skipped:
+            said = self.messages.note if outcome.notes else self.messages.detail
+            said(f"{name}: skipped, nothing is left to do")
         for path in outcome.written:
             self.messages.detail(f"{name}: wrote {printable(str(path))}")
 

@@ -1,0 +1,82 @@
+"""`as2d config`: what the options are set to, and by what."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+from as2d_cli import cache
+from as2d_cli.cli import transcribe
+from as2d_cli.cli.settings import PREFIX, origin, setting_kinds
+from as2d_cli.config import Value, config_path
+from as2d_cli.errors import RequestError
+
+app = typer.Typer(
+    add_completion=False,
+    help="Show the settings of as2d transcribe and where they come from.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """One line of `as2d config show`."""
+
+    name: str
+    value: Value | None
+    source: str
+
+
+@app.command()
+def show(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, not a table.")] = False,
+) -> None:
+    """Show every setting, its value, and whether environment, file or default decided it."""
+    settings = _settings()
+    if as_json:
+        typer.echo(json.dumps({one.name: asdict(one) for one in settings}, indent=2))
+        return
+    rows = [("NAME", "VALUE", "FROM")]
+    rows += [(one.name, _text(one.value), one.source) for one in settings]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        typer.echo("  ".join(cells).rstrip())
+
+
+@app.command()
+def path() -> None:
+    """Print where the configuration file is looked for, whether it is there or not."""
+    file = config_path()
+    if file is None:
+        raise RequestError("AS2D_CONFIG is set to nothing, so no file is read", "unset AS2D_CONFIG")
+    typer.echo(file)
+
+
+def _settings() -> list[_Setting]:
+    command = get_command(transcribe.app)
+    context = command.make_context("transcribe", [])
+    settings = []
+    for name in setting_kinds(command):
+        value = context.params[name]
+        source = {
+            "environment": f"environment {PREFIX}_{name.upper()}",
+            "file": f"file {config_path()}",
+        }.get(origin(context, name), "default")
+        plain = value if isinstance(value, str | int | bool | None) else str(value)
+        settings.append(_Setting(name, plain, source))
+    chosen = "environment AS2D_CACHE_DIR" if os.environ.get("AS2D_CACHE_DIR") else "default"
+    return [*settings, _Setting("cache_dir", str(cache.cache_root()), chosen)]
+
+
+def _text(value: Value | None) -> str:
+    if value is None:
+        return "-"
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,203 @@
+"""What a run is to read: files, folders, patterns, lists and standard input become one list of inputs.
+
+The order is that of what was given; within a folder or a pattern that of the sorted names.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from as2d_cli.audio import open_audio
+from as2d_cli.errors import As2dError, AudioError, RequestError
+from as2d_cli.sources import copied, printable, reason
+from as2d_cli.writers import FORMATS
+
+STDIN = "-"
+"""Stands for standard input where a file is expected; a file of that name is `./-`."""
+_STDIN_NAME = "stdin"
+
+_MEDIA_NAMES = frozenset(
+    [
+        ".3gp",
+        ".aac",
+        ".ac3",
+        ".aif",
+        ".aiff",
+        ".amr",
+        ".ape",
+        ".au",
+        ".avi",
+        ".caf",
+        ".flac",
+        ".flv",
+        ".m4a",
+        ".m4b",
+        ".m4v",
+        ".mka",
+        ".mkv",
+        ".mov",
+        ".mp2",
+        ".mp3",
+        ".mp4",
+        ".mpeg",
+        ".mpg",
+        ".oga",
+        ".ogg",
+        ".ogv",
+        ".opus",
+        ".spx",
+        ".w64",
+        ".wav",
+        ".webm",
+        ".wma",
+        ".wmv",
+        ".wv",
+    ]
+)
+"""A file of such a name in a folder is meant to be heard: if nothing can be, that is to be said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One thing to transcribe."""
+
+    path: Path
+    """Where it lies; of a stream, the name it goes by."""
+    subfolder: Path = Path()
+    """Its place below the folder that was given, which a chosen output folder mirrors."""
+    stream: BinaryIO | None = None
+    """What to read instead of `path`; can seek."""
+    error: As2dError | None = None
+    """Why there is nothing to read, where that is known beforehand."""
+
+    @property
+    def source(self) -> Path | BinaryIO:
+        """What to open."""
+        return self.stream or self.path
+
+    @property
+    def name(self) -> str:
+        """For messages: one printable line."""
+        return printable(str(self.path))
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What was found, and what the user should know of the search."""
+
+    found: tuple[Input, ...]
+    notes: tuple[str, ...] = ()
+
+
+def find_inputs(given: Sequence[str], listed: Sequence[str] = ()) -> Inputs:
+    """Return the inputs that `given` (paths, patterns, `-`) and then `listed` (paths only) stand for.
+
+    A folder gives the files in and below it that are audio or are called so; hidden ones are passed over.
+    Standard input is read to its end. A pattern without a match, like a missing file, is an input with an
+    error. Raises `RequestError` where standard input cannot be meant.
+    """
+    if sum(text == STDIN for text in given) > 1:
+        raise RequestError("- is given twice", "standard input can be read only once")
+    notes: list[str] = []
+    found = [one for text in given for one in _named(text, notes)]
+    found += [one for text in listed for one in _at(Path(text), notes)]
+    return Inputs(tuple(found), tuple(notes))
+
+
+def read_list(source: str, *, null: bool = False) -> list[str]:
+    """Return the paths in the file `source` (`-`: standard input), one a line, or ended by NUL if `null`.
+
+    Empty lines are passed over. Raises `RequestError` if the list cannot be read.
+    """
+    try:
+        content = sys.stdin.buffer.read() if source == STDIN else Path(source).read_bytes()
+    except (OSError, ValueError) as error:
+        raise RequestError(
+            f"{printable(source)}: the list of files cannot be read: {reason(error)}",
+            "--files-from needs a text file with one path a line, or - for standard input",
+        ) from error
+    content = content.removeprefix(b"\xef\xbb\xbf")  # Windows editors put it first
+    names = content.split(b"\0") if null else [line.rstrip(b"\r") for line in content.split(b"\n")]
+    return [os.fsdecode(name) for name in names if (name if null else name.strip())]
+
+
+def _named(text: str, notes: list[str]) -> Iterable[Input]:
+    if text == STDIN:
+        return [_standard_input()]
+    if not os.path.lexists(text) and glob.has_magic(text):
+        matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - Path.glob takes no absolute ones
+        if not matches:
+            return [Input(Path(text), error=AudioError(f"{printable(text)}: no file matches this pattern"))]
+        return [one for match in matches for one in _at(Path(match), notes)]
+    return _at(Path(text), notes)
+
+
+def _at(path: Path, notes: list[str]) -> list[Input]:
+    """Return the input at `path`, or all in it if it is a folder."""
+    if not path.is_dir():
+        return [Input(path)]
+    ignored = 0
+    found = []
+    for file in _files_below(path, set()):
+        if _is_wanted(file):
+            found.append(Input(file, file.relative_to(path).parent))
+        elif file.suffix.lower().removeprefix(".") not in FORMATS:  # our own outputs are no news
+            ignored += 1
+    name = printable(str(path))
+    if ignored:
+        notes.append(
+            f"{name}: ignored {ignored} {'file that is' if ignored == 1 else 'files that are'} no audio"
+        )
+    if not found:
+        return [Input(path, error=AudioError(f"{name}: there is no audio in this folder"))]
+    return found
+
+
+def _files_below(folder: Path, visited: set[tuple[int, int]]) -> Iterator[Path]:
+    """Yield the files in `folder`, then those of its folders; links are followed, but not in circles."""
+    try:
+        status = folder.stat()
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:  # listed as not readable by whoever opens it; a folder within another is passed over
+        return
+    if (status.st_dev, status.st_ino) in visited:
+        return
+    visited.add((status.st_dev, status.st_ino))
+    shown = [entry for entry in entries if not entry.name.startswith(".")]
+    yield from (Path(entry.path) for entry in shown if entry.is_file())
+    for entry in shown:
+        if entry.is_dir():
+            yield from _files_below(Path(entry.path), visited)
+
+
+def _is_wanted(file: Path) -> bool:
+    """Tell whether a file found in a folder is audio, or is called so and deserves an error if not."""
+    if file.suffix.lower() in _MEDIA_NAMES:
+        return True
+    try:
+        open_audio(file).close()
+    except AudioError:
+        return False
+    return True
+
+
+def _standard_input() -> Input:
+    """Read standard input to its end, into a file without a name."""
+    try:
+        if sys.stdin.isatty():
+            raise RequestError(
+                "- reads audio from standard input, but that is a terminal", "pipe audio into it"
+            )
+        stream = sys.stdin.buffer
+        is_file = stat.S_ISREG(os.fstat(stream.fileno()).st_mode) and not stream.tell()
+        return Input(Path(_STDIN_NAME), stream=stream if is_file else copied(stream))
+    except (OSError, ValueError) as error:
+        failure = AudioError(f"{_STDIN_NAME}: cannot be read: {reason(error)}")
+        return Input(Path(_STDIN_NAME), error=failure)

@@ -1,0 +1,204 @@
+"""Remembers which outputs were made from what, so that a rerun does only what is missing or out of date.
+
+    <cache>/done/<2 digits>/<digest of the output's path>.json    one record per output file
+
+A record is put down just before its output is, and names the output's digest: whatever kills the run, an
+output with a fitting record is whole. Without records (the cache may be deleted) outputs that exist are
+somebody's and are left alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from enum import Enum
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+from as2d_cli.cache import cache_root
+from as2d_cli.inputs import Input
+
+Stamp: TypeAlias = tuple[int, int | None]
+"""Size in bytes, and time of the last change in nanoseconds where there is one."""
+
+_CHUNK_BYTES = 1 << 20
+_PART = re.compile(r"\.as2d-(\d+)-[0-9a-f]+\.part")
+
+
+class State(Enum):
+    """What an output that a run is asked for is found to be."""
+
+    MISSING = "missing"
+    COMPLETE = "complete"
+    """Made by us as it is asked for now, from what the input still holds."""
+    STALE = "stale"
+    """Made by us in another way, or from what the input held before; nobody has touched it since."""
+    CHANGED = "changed since as2d wrote it"
+    FOREIGN = "not known to be made by as2d"
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What an input holds. Equal size and time spare computing the digest; a stream has no time."""
+
+    size: int
+    time_ns: int | None
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """How an output was made."""
+
+    output: str
+    source: str
+    """Absolute path of the input."""
+    content: Content
+    recipe: str
+    """Digest of everything else that decides what the output says."""
+    sha256: str
+    """Of the output."""
+    replaced: str | None = None
+    """Digest of our own output that was there before, and still is if the run was killed in between."""
+
+
+def record_of(output: Path) -> Record | None:
+    """Return how an output was made, if that is known."""
+    try:
+        fields = json.loads(_file_of(output).read_text(encoding="utf-8"))
+        return Record(**{**fields, "content": Content(**fields["content"])})
+    except (OSError, ValueError, TypeError, KeyError):  # an unreadable record is no record
+        return None
+
+
+def remember(record: Record) -> None:
+    """Put down how an output is made. Raises `OSError`."""
+    file = _file_of(Path(record.output))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.parent.parent / f".as2d-{os.getpid()}-{secrets.token_hex(4)}.part"
+    try:
+        temporary.write_text(json.dumps(asdict(record)), encoding="utf-8")
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def owner(output: Path) -> str | None:
+    """Return the absolute path of the input that an output which is there was made from, if that is known."""
+    record = record_of(output)
+    return record.source if record and output.exists() else None
+
+
+def state_of(output: Path, source: Input, recipe: str) -> State:
+    """Find out what is the matter with an output. An input that cannot be read makes it stale."""
+    if not os.path.lexists(output):
+        return State.MISSING
+    record = record_of(output)
+    if record is None or record.source != source_key(source):
+        return State.FOREIGN
+    try:
+        digest = digest_of(output)
+    except OSError:
+        return State.CHANGED
+    if digest == record.sha256:
+        return State.COMPLETE if record.recipe == recipe and _holds(source, record.content) else State.STALE
+    return State.STALE if digest == record.replaced else State.CHANGED
+
+
+def stamp_of(source: Input) -> Stamp | None:
+    """Return what tells whether an input changes; None for one that can be read only once."""
+    if source.stream is not None:
+        return source.stream.seek(0, os.SEEK_END), None
+    try:
+        status = source.path.stat()
+    except OSError:
+        return None
+    return (status.st_size, status.st_mtime_ns) if source.path.is_file() else None
+
+
+def content_of(source: Input, stamp: Stamp | None) -> Content | None:
+    """Return what an input holds, or None if that is not what it held when it had this `stamp`."""
+    try:
+        if stamp is None or stamp_of(source) != stamp:
+            return None
+        return Content(*stamp, digest_of(source.source))
+    except OSError:
+        return None
+
+
+def digest_of(file: Path | BinaryIO) -> str:
+    """Return the SHA-256 of a file, read piece by piece. Raises `OSError`."""
+    if isinstance(file, Path):
+        with file.open("rb") as opened:
+            return digest_of(opened)
+    digest = hashlib.sha256()
+    file.seek(0)
+    while chunk := file.read(_CHUNK_BYTES):
+        digest.update(chunk)
+    file.seek(0)
+    return digest.hexdigest()
+
+
+def recipe_of(parts: Mapping[str, object]) -> str:
+    """Return a digest of the model and of the options that decide what an output says."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def source_key(source: Input) -> str:
+    """Return the name of an input that is the same wherever it is called from."""
+    return source.path.name if source.stream else os.path.abspath(source.path)  # noqa: PTH100 - links stay
+
+
+def sweep(folder: Path) -> None:
+    """Remove what runs that were killed were just writing into `folder`."""
+    try:
+        parts = [(entry, _PART.fullmatch(entry.name)) for entry in os.scandir(folder)]
+    except OSError:
+        return
+    for entry, part in parts:
+        if part and not _is_alive(int(part.group(1))):
+            with suppress(OSError):
+                Path(entry.path).unlink()
+
+
+def sweep_records() -> None:
+    """Remove records that runs which were killed were just writing."""
+    sweep(_root())
+
+
+def _holds(source: Input, content: Content) -> bool:
+    """Tell whether an input still holds `content`."""
+    try:
+        if source.stream is not None:
+            return digest_of(source.stream) == content.sha256
+        status = source.path.stat()
+        if status.st_size != content.size:
+            return False
+        return status.st_mtime_ns == content.time_ns or digest_of(source.path) == content.sha256
+    except OSError:
+        return False
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True
+
+
+def _root() -> Path:
+    return cache_root() / "done"
+
+
+def _file_of(output: Path) -> Path:
+    digest = hashlib.sha256(os.fsencode(os.path.abspath(output))).hexdigest()  # noqa: PTH100
+    return _root() / digest[:2] / f"{digest[2:]}.json"
