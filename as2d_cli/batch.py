@@ -81,6 +81,8 @@ class BatchRequest:
     fail_fast: bool = False
     """Whether the first failure ends the run."""
     compare: bool = False
+    vad: bool = True
+    """Whether windows in which nobody speaks are left out."""
     threads: int = field(default_factory=usable_cpus)
     """Of the target; the drafter has one."""
     decode: DecodeSettings = field(default_factory=DecodeSettings)
@@ -267,7 +269,9 @@ class Batch:
             self._began = time.perf_counter()
             self._report = replace(self._report, load_s=self._began - loading)
             self._display.begin([one.source for one in due])
-            self._pipeline = Pipeline(engine, request, compare=asked.compare, on_window=self._window)
+            self._pipeline = Pipeline(
+                engine, request, compare=asked.compare, vad=asked.vad, on_window=self._window
+            )
             for work in self._pipeline.run(self._opened(due)):
                 outcome = self._finished(due[work.number], work, request)
                 self._display.file(outcome.source)
@@ -309,6 +313,8 @@ class Batch:
                 self._report,
                 audio_s=self._report.audio_s + seconds,
                 stats=self._report.stats + outcome.result.stats,
+                silent_windows=self._report.silent_windows + (outcome.task.settled is not None),
+                doubtful_windows=self._report.doubtful_windows + outcome.result.is_doubtful,
             )
         self._display.window(self._due[work.number].source, seconds)
 

@@ -52,6 +52,8 @@ class WindowTask:
     group: int
     window: Window
     request: Request
+    settled: WindowResult | None = None
+    """The result, if it is known without any model; the task then only keeps its place among the others."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,20 +194,22 @@ class Engine:
         Tasks are taken a few ahead of the one in work. With `drafted=False` the drafter is left idle,
         which is plain target-only decoding. Raises `ModelError` if the target cannot be kept alive.
         """
-        source, in_work = iter(tasks), deque[tuple[Job, WindowTask]]()
+        source, in_work = iter(tasks), deque[tuple[Job | None, WindowTask]]()
         free = deque(range(SLOTS))
         exhausted = False
         while True:
-            while free and not exhausted:
+            while len(in_work) < SLOTS and not exhausted:
                 task = next(source, None)
                 exhausted = task is None
                 if task is not None:
-                    in_work.append((self._hand_out(task, free.popleft(), drafted), task))
+                    job = None if task.settled else self._hand_out(task, free.popleft(), drafted)
+                    in_work.append((job, task))
             if not in_work:
                 return
             outcome = self._next_outcome(in_work)
             job, _ = in_work.popleft()
-            free.append(job.slot)
+            if job is not None:
+                free.append(job.slot)
             yield outcome
 
     def _hand_out(self, task: WindowTask, slot: int, drafted: bool) -> Job:
@@ -228,9 +232,11 @@ class Engine:
         self._target.send(job)
         return job
 
-    def _next_outcome(self, in_work: deque[tuple[Job, WindowTask]]) -> WindowOutcome:
-        """Listen to both processes until the first window in work is decided."""
+    def _next_outcome(self, in_work: deque[tuple[Job | None, WindowTask]]) -> WindowOutcome:
+        """Listen to both processes until the first window in work is decided, if it is not settled."""
         job, task = in_work[0]
+        if job is None:
+            return WindowOutcome(task, task.settled)
         while True:
             message = self._listen()
             if message is None:
@@ -257,7 +263,7 @@ class Engine:
             if self._target.pipe in ready:
                 return self._target.receive()
 
-    def _replace_target(self, in_work: deque[tuple[Job, WindowTask]]) -> WindowOutcome:
+    def _replace_target(self, in_work: deque[tuple[Job | None, WindowTask]]) -> WindowOutcome:
         """Fail the window in work and give the ones after it to a new process."""
         assert self._target is not None
         ended = self._target.how_it_ended()
@@ -269,7 +275,8 @@ class Engine:
         _loaded_target(self._target)
         self._target.send(self._attach)
         for job, _ in list(in_work)[1:]:
-            self._target.send(job)
+            if job is not None:
+                self._target.send(job)
         task = in_work[0][1]
         return WindowOutcome(task, None, DecodeError(f"the target's process {ended} in a window"))
 

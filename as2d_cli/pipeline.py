@@ -18,9 +18,12 @@ from as2d_cli.audio import open_audio
 from as2d_cli.engine import Engine, WindowOutcome, WindowTask
 from as2d_cli.errors import As2dError, AudioError
 from as2d_cli.segments import join_texts, segment
+from as2d_cli.speech import SpeechDetector
 from as2d_cli.types import DecodeStats, Request, Span, Transcript, Window, WindowResult
 from as2d_cli.windows import split
 
+NOTHING_SAID = WindowResult("", (), None)
+"""What becomes of a window in which nobody speaks."""
 COMPARE_BLOCK = 8
 """Windows decoded both ways before the next ones: long enough for drafting ahead to show, short enough
 for both ways to meet the same machine."""
@@ -66,6 +69,8 @@ class FileWork:
     """Whether all of its audio has been handed out."""
     duration_s: float = 0.0
     warnings: list[str] = field(default_factory=list)
+    silent_windows: int = 0
+    """Windows without speech, which were not decoded."""
     error: As2dError | None = None
 
     @property
@@ -80,7 +85,7 @@ class FileWork:
 
     def transcript(self, request: Request, target: str, drafter: str | None) -> Transcript:
         """Put the windows together."""
-        language = next((result.language for _, result in self.parts if result.language), request.language)
+        language = next((result.language for _, result in self.parts if result.language), None)
         return Transcript(
             text=join_texts(result.text for _, result in self.parts),
             segments=segment(self.parts, self.duration_s) if request.word_times else (),
@@ -105,23 +110,26 @@ class Pipeline:
         request: Request,
         *,
         compare: bool = False,
+        vad: bool = True,
         on_window: Callable[[FileWork, WindowOutcome], None] = _ignore,
     ) -> None:
         """With `compare`, every window is decoded target-only as well, and the tokens are compared.
 
+        With `vad`, windows in which nobody speaks are not decoded, and say nothing.
         `on_window` is told of each window that comes back, in order.
         """
         self._engine = engine
         self._request = request
         self._on_window = on_window
         self._compare = compare
+        self._speech = SpeechDetector() if vad else None
         self.comparison: Comparison | None = Comparison() if compare else None
 
     def run(self, sources: Iterable[Path | BinaryIO]) -> Iterator[FileWork]:
         """Yield each file once it is finished, in the order given.
 
         A file that cannot be read, or of which a window cannot be decoded, carries its error.
-        Raises `ModelError` if the target cannot be kept alive.
+        Raises `ModelError` if the target cannot be kept alive, or the speech detector not be loaded.
         """
         files: deque[FileWork] = deque()
         tasks = self._tasks(sources, files)
@@ -133,8 +141,8 @@ class Pipeline:
             self._on_window(work, outcome)
             while files and files[0].finished:
                 first += 1
-                yield files.popleft()
-        yield from files
+                yield _ended(files.popleft())
+        yield from map(_ended, files)
 
     def _tasks(self, sources: Iterable[Path | BinaryIO], files: deque[FileWork]) -> Iterator[WindowTask]:
         for group, source in enumerate(sources):
@@ -143,10 +151,16 @@ class Pipeline:
             try:
                 for window in _windows(work):
                     work.handed_out += 1
-                    yield WindowTask(group, window, self._request)
+                    yield WindowTask(group, window, self._request, self._settled(window))
             except AudioError as error:
                 work.error = error
             work.read = True
+
+    def _settled(self, window: Window) -> WindowResult | None:
+        """Return the result of a window that needs no model."""
+        if self._speech is None or self._speech.hears_speech(window.samples):
+            return None
+        return NOTHING_SAID
 
     def _compared(self, tasks: Iterator[WindowTask]) -> Iterator[WindowOutcome]:
         """Decode blocks of windows both ways, first one then the other in turn."""
@@ -181,6 +195,24 @@ def _take(work: FileWork, outcome: WindowOutcome) -> None:
         work.error = work.error or outcome.error
     else:
         work.parts.append((outcome.task.window.span, outcome.result))
+        work.silent_windows += outcome.task.settled is not None
+        if outcome.result.is_doubtful:
+            work.warnings.append(_doubt(outcome.task.window.span, outcome.result))
+
+
+def _ended(work: FileWork) -> FileWork:
+    """Add what can be told only of a whole file."""
+    if work.error is None and work.silent_windows == work.returned:
+        work.warnings.append("no speech found: the transcript is empty")
+    return work
+
+
+def _doubt(place: Span, result: WindowResult) -> str:
+    """Return why somebody should check the text of a window."""
+    found = ["repeats itself"] * result.looped + [
+        "reached the model's limit before its end"
+    ] * result.unfinished
+    return f"the text from {place.start_s:.1f} s to {place.end_s:.1f} s {' and '.join(found)}: check it"
 
 
 def _comparison(
@@ -189,7 +221,7 @@ def _comparison(
     decided = [
         (ours.task, ours.result, other.result)
         for ours, other in zip(drafted, plain, strict=True)
-        if ours.result and other.result
+        if ours.result and other.result and not ours.task.settled
     ]
     failed_once = sum(
         (ours.result is None) != (other.result is None) for ours, other in zip(drafted, plain, strict=True)

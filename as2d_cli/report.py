@@ -22,7 +22,11 @@ class RunReport:
     skipped: int = 0
     failed: int = 0
     audio_s: float = 0.0
-    """Audio decoded, failed files' good windows included."""
+    """Audio decoded or found to be without speech, failed files' good windows included."""
+    silent_windows: int = 0
+    """Windows without speech, which were not decoded."""
+    doubtful_windows: int = 0
+    """Windows whose text repeats itself or has no end."""
     wall_s: float = 0.0
     """From the first window handed out to the last file written; under compare: decoding with drafts only."""
     load_s: float = 0.0
@@ -67,6 +71,12 @@ class RunReport:
         lines = [self._files_line()]
         if self.stats.steps:
             lines += [self._speed_line(), self._decoding_line(), self._shares_line()]
+        if self.silent_windows:
+            lines.append(f"{_count(self.silent_windows, 'window')} without speech not decoded")
+        if self.doubtful_windows:
+            lines.append(
+                f"{_count(self.doubtful_windows, 'window')} in a loop or without an end: see the warnings"
+            )
         if self.comparison is not None:
             lines += _comparison_lines(self.comparison)
             lines += [f"DIFFERENT TEXT with drafts: {where}" for where in self.differing]
@@ -85,6 +95,8 @@ class RunReport:
             "interrupted": self.interrupted,
             "stopped": self.stopped,
             "audio_s": round(self.audio_s, 3),
+            "silent_windows": self.silent_windows,
+            "doubtful_windows": self.doubtful_windows,
             "wall_s": round(self.wall_s, 3),
             "load_s": round(self.load_s, 3),
             "rtfx": round(self.rtfx, 3),

@@ -139,7 +139,8 @@ def _starts_word(word: Word) -> bool:
 
 def _as_segment(words: Sequence[Word]) -> Segment:
     text = "".join(word.text for word in words).strip()
-    return Segment(words[0].start_s, words[-1].end_s, text, words=tuple(words))
+    tokens = tuple(token for word in words for token in word.tokens)
+    return Segment(words[0].start_s, words[-1].end_s, text, tuple(words), tokens)
 
 
 def join_texts(texts: Iterable[str]) -> str:

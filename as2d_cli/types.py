@@ -93,6 +93,8 @@ class Word:
     start_s: float
     end_s: float
     probability: float | None = None
+    tokens: tuple[int, ...] = ()
+    """The target's tokens that it was written with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,15 @@ class WindowResult:
     language: str | None
     words: tuple[Word, ...] = ()
     stats: DecodeStats = field(default_factory=DecodeStats)
+    looped: bool = False
+    """Whether it says the same over and over, as a model does that has lost the thread."""
+    unfinished: bool = False
+    """Whether it reached the model's limit before its end."""
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether somebody should check the text."""
+        return self.looped or self.unfinished
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,3 +186,5 @@ class Transcript:
     target: str
     drafter: str | None
     task: Task = "transcribe"
+    cues: tuple[Segment, ...] | None = None
+    """The segments as subtitles show them, lines apart by newlines; None: as they are, on one line."""

@@ -32,6 +32,7 @@ from as2d_cli.decoding import (
     fill,
 )
 from as2d_cli.decoding.controller import MAX_CANDIDATES
+from as2d_cli.decoding.loops import has_loop
 from as2d_cli.decoding.protocols import Drafter, DrafterSpec, Target, TargetSession, TargetSpec, Tokenizer
 from as2d_cli.errors import As2dError, DecodeError
 from as2d_cli.measure import DraftCosts, TargetCosts, measure_drafter, measure_target
@@ -244,6 +245,8 @@ class TargetWorker:
             language=session.language,
             words=session.words(text, job.duration_s) if job.request.word_times else (),
             stats=_stats(steps, drafted=draft.snapshot(), began=began, encoded=encoded),
+            looped=has_loop(text),
+            unfinished=len(text) == len(tokens),
         )
 
     def _request(self, job: Job) -> Request:

@@ -13,6 +13,7 @@ import pytest
 import soundfile
 
 AS2D = Path(sys.executable).with_name("as2d")
+SPEECH = Path(__file__).parent / "data" / "jfk.flac"
 TARGET = {"seed": 1, "words": 40, "encode_ms": 100.0, "step_ms": 2.0}  # drafts have time to come
 DRAFTER = {"seed": 1, "words": 40, "error_rate": 0.1}
 
@@ -67,13 +68,15 @@ def scripted(tmp_path, monkeypatch, scripted_cache):
 
 @pytest.fixture
 def sound(tmp_path):
-    """Write noise as a sound file; its name decides what the scripted models hear in it."""
+    """Write speech with some noise as a sound file; its name decides what the scripted models hear in it."""
+    speech, _ = soundfile.read(SPEECH, dtype="float32")
 
     def write(name="a.wav", seconds=2.0):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        noise = np.random.default_rng(zlib.crc32(name.encode())).normal(0, 0.1, int(seconds * 16000))
-        soundfile.write(path, noise.clip(-1, 1), 16000, format="WAV")
+        n_samples = int(seconds * 16000)
+        noise = np.random.default_rng(zlib.crc32(name.encode())).normal(0, 0.01, n_samples)
+        soundfile.write(path, (np.resize(speech, n_samples) + noise).clip(-1, 1), 16000, format="WAV")
         return path
 
     return write

@@ -48,7 +48,9 @@ def run(scripted):
     def start(*sources, watch=None, drafted=True, **options):
         registry = load_registry()
         drafter = registry.model("hearer") if drafted else None
-        request = BatchRequest(tuple(map(Input, sources)), registry.model("speaker"), drafter, threads=1, **options)
+        request = BatchRequest(
+            tuple(map(Input, sources)), registry.model("speaker"), drafter, threads=1, **options
+        )
         batch = Batch(request, watch)
         return {outcome.source.name: outcome for outcome in batch.run()}, batch
 

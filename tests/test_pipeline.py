@@ -1,6 +1,10 @@
 """Files through the engine: put together in order, errors where they belong, both ways compared."""
 
+from itertools import pairwise
+
+import numpy as np
 import pytest
+import soundfile
 
 from as2d_cli.engine import Engine, EngineSettings, WindowOutcome
 from as2d_cli.errors import DecodeError
@@ -112,3 +116,68 @@ def test_a_difference_is_counted_and_says_where_it_is(sound):
     start_s = work.parts[1][0].start_s
     assert found.differing == ((0, start_s),)
     assert 20 < start_s <= 30
+
+
+def silent(tmp_path, name, seconds):
+    path = tmp_path / name
+    soundfile.write(path, np.zeros(int(seconds * 16000), np.float32), 16000)
+    return path
+
+
+def test_windows_without_speech_are_not_decoded_and_keep_their_place(engine, sound, tmp_path):
+    mixed = tmp_path / "mixed.wav"
+    speech, _ = soundfile.read(sound("speech.wav", 20), dtype="float32")
+    soundfile.write(mixed, np.concatenate([speech, np.zeros(95 * 16000, np.float32), speech]), 16000)
+    paths = [silent(tmp_path, "silent.wav", 200), mixed, silent(tmp_path, "end.wav", 1)]
+    heard = []
+    pipeline = Pipeline(engine, Request(), on_window=lambda work, outcome: heard.append(outcome))
+    first, second, third = pipeline.run(paths)
+    assert [work.error for work in (first, second, third)] == [None, None, None]
+    assert sum(outcome.task.window.duration_s for outcome in heard) == pytest.approx(200 + 135 + 1)
+    assert first.silent_windows == first.returned == len(first.parts) >= 7
+    assert 2 <= second.silent_windows <= second.returned - 2
+    assert len(second.transcript(Request(), "speaker", None).text.split()) == 20 * (
+        second.returned - second.silent_windows
+    )
+    assert second.warnings == []
+    spans = [span for span, _ in second.parts]
+    assert all(earlier.end_s == pytest.approx(later.start_s) for earlier, later in pairwise(spans))
+
+
+def test_a4_where_nobody_speaks_the_transcript_is_empty_and_a_warning_says_so(engine, tmp_path):
+    (work,) = Pipeline(engine, Request(word_times=True)).run([silent(tmp_path, "silent.wav", 3)])
+    transcript = work.transcript(Request(word_times=True), "speaker", None)
+    assert (transcript.text, transcript.segments, transcript.language) == ("", (), None)
+    assert transcript.duration_s == 3
+    assert work.warnings == ["no speech found: the transcript is empty"]
+
+
+def test_without_voice_detection_every_window_is_decoded(engine, tmp_path):
+    (work,) = Pipeline(engine, Request(), vad=False).run([silent(tmp_path, "silent.wav", 3)])
+    assert len(work.transcript(Request(), "speaker", None).text.split()) == 20
+    assert work.warnings == []
+
+
+def test_a_comparison_leaves_out_what_was_not_decoded(engine, sound, tmp_path):
+    pipeline = Pipeline(engine, Request(), compare=True)
+    works = list(pipeline.run([silent(tmp_path, "silent.wav", 3), sound("a.wav")]))
+    assert [work.silent_windows for work in works] == [1, 0]
+    assert (pipeline.comparison.windows, pipeline.comparison.identical) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("no " * 30, "repeats itself: check it"),
+        (
+            "no " * 300,
+            "repeats itself and reached the model's limit before its end: check it",
+        ),
+        ("all of it is in the box", None),
+    ],
+)
+def test_a_target_in_a_loop_keeps_its_text_and_is_told_of(sound, text, said):
+    with Engine(EngineSettings(model("speaker", text=text), None)) as engine:
+        (work,) = Pipeline(engine, Request()).run([sound("a.wav")])
+    assert work.warnings == ([f"the text from 0.0 s to 2.0 s {said}"] if said else [])
+    assert work.transcript(Request(), "speaker", None).text == " ".join(text.split()[:224])

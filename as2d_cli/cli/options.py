@@ -41,6 +41,7 @@ class Options:
     output_dir: Path | None
     word_timestamps: bool
     compare: bool
+    vad: bool
     json: bool
     overwrite: bool
     fail_fast: bool
@@ -75,6 +76,7 @@ def batch_request(options: Options) -> tuple[BatchRequest, tuple[str, ...]]:
         overwrite=options.overwrite,
         fail_fast=options.fail_fast,
         compare=options.compare and drafter is not None,
+        vad=options.vad,
         threads=options.threads or usable_cpus(),
         decode=decode,
     ), inputs.notes

@@ -114,6 +114,14 @@ def transcribe(  # noqa: PLR0913, PLR0917 - one parameter per option is how type
             help="Decode without drafts, too; check that the text is the same, and time both.",
         ),
     ] = False,
+    vad: Annotated[
+        bool,
+        typer.Option(
+            "--vad/--no-vad",
+            show_default=False,
+            help="Leave out windows in which nobody speaks; models invent text for them.",
+        ),
+    ] = True,
     json: Annotated[
         bool,
         typer.Option(
@@ -172,6 +180,7 @@ def transcribe(  # noqa: PLR0913, PLR0917 - one parameter per option is how type
         output_dir=output_dir,
         word_timestamps=word_timestamps,
         compare=compare,
+        vad=vad,
         json=json,
         overwrite=overwrite,
         fail_fast=fail_fast,

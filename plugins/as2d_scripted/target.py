@@ -65,11 +65,19 @@ class ScriptedTarget:
         return session
 
     def _words(self, tokens: Sequence[int], duration_s: float) -> tuple[Word, ...]:
-        words = self.tokenizer.decode_bytes(tokens).decode("utf-8", "replace").split()
+        words: list[list[int]] = []
+        for token in tokens:
+            if not words or self.tokenizer.decode_bytes([token]).startswith(b" "):
+                words.append([])
+            words[-1].append(token)
         share = duration_s / max(len(words), 1)
         return tuple(
-            Word(f" {word}", index * share, (index + 1) * share, 1.0) for index, word in enumerate(words)
+            Word(self._text(ids), index * share, (index + 1) * share, 1.0, tuple(ids))
+            for index, ids in enumerate(words)
         )
+
+    def _text(self, tokens: Sequence[int]) -> str:
+        return self.tokenizer.decode_bytes(tokens).decode("utf-8", "ignore")
 
 
 class _Trouble:

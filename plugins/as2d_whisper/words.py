@@ -177,6 +177,8 @@ def words_of(
     spans = align(attention[:, :frames], places, find_pauses(level[:frames])) * FRAME_S
     spans[0, 0] = max(spans[0, 0], spans[0, 1] - _LEAD_IN_S)
     return tuple(
-        Word(text, min(float(start), duration_s), min(float(stop), duration_s))
-        for (text, _, _), (start, stop) in zip(words, spans, strict=True)
+        Word(
+            text, min(float(start), duration_s), min(float(end), duration_s), tokens=tuple(tokens[first:stop])
+        )
+        for (text, first, stop), (start, end) in zip(words, spans, strict=True)
     )

@@ -1,6 +1,6 @@
 import pytest
 
-from as2d_cli.decoding.loops import LoopDetector
+from as2d_cli.decoding.loops import LoopDetector, has_loop
 
 
 def first_alarm(tokens):
@@ -25,3 +25,18 @@ def test_a_word_said_twenty_three_times_is_not_a_loop():
 
 def test_a_broken_loop_starts_counting_anew():
     assert first_alarm([*[7] * 20, 8, *[7] * 20, 8]) is None
+
+
+@pytest.mark.parametrize(("period", "rounds"), [(1, 24), (3, 8), (16, 4), (17, 3), (64, 3)])
+def test_a_finished_text_with_a_loop_anywhere_is_found(period, rounds):
+    before, after = list(range(100, 130)), list(range(200, 230))
+    loop = list(range(period)) * rounds
+    assert has_loop([*before, *loop, *after])
+    assert not has_loop([*before, *loop[:-1], *after])
+
+
+def test_short_and_ordinary_texts_have_no_loop():
+    assert not has_loop([])
+    assert not has_loop([1])
+    assert not has_loop([5, 5, 5, 5])
+    assert not has_loop(list(range(200)))
