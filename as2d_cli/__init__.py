@@ -1,3 +1,31 @@
-"""as2d: transcribe audio on your own machine; a drafter runs ahead, the target verifies."""
+"""as2d: transcribe audio on your own machine; a drafter runs ahead, the target verifies.
+
+from as2d_cli import transcribe
+
+for outcome in transcribe("talk.mp3"):
+    print(outcome.transcript.text if outcome.transcript else outcome.error)
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from as2d_cli.api import transcribe
+    from as2d_cli.batch import FileOutcome
+    from as2d_cli.errors import As2dError
+    from as2d_cli.types import Segment, Transcript, Word
 
 __version__ = "0.1.0"
+__all__ = ["As2dError", "FileOutcome", "Segment", "Transcript", "Word", "__version__", "transcribe"]
+
+_HOMES = {"transcribe": "api", "FileOutcome": "batch", "As2dError": "errors"}
+"""Modules of the names above; `types` of those that are not here. Imported at first use: numpy is slow."""
+
+
+def __getattr__(name: str) -> object:
+    """Import what is public when it is first asked for."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'types')}"), name)
+    return value

@@ -1,24 +1,40 @@
-"""Starts processes that a Ctrl-C at the terminal does not reach.
+"""Starts processes that a Ctrl-C at the terminal does not reach, and that do not run the main script anew.
 
 The terminal sends SIGINT to all processes of the command at once. What it means is the main process's
 to decide; a process that is still importing would answer it with a traceback.
+
+multiprocessing imports the main script in every process that it spawns, in case that what is to run there is
+defined in it. Ours never is; left alone, a script of a few lines that calls this package would start itself
+over and over, and a prompt has no script to import.
 """
 
 from __future__ import annotations
 
 import signal
+import sys
 from multiprocessing import resource_tracker
 from multiprocessing.context import SpawnProcess
+from types import ModuleType
 
 
 def start(process: SpawnProcess) -> None:
     """Start `process` with SIGINT blocked in it; the main process gets one that comes meanwhile."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
-        process.start()
+        _start_without_main(process)
         return
     resource_tracker.ensure_running()  # now: its own start would unblock SIGINT
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        process.start()
+        _start_without_main(process)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _start_without_main(process: SpawnProcess) -> None:
+    """Start `process` while an empty module stands in for the main one."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        process.start()
+    finally:
+        sys.modules["__main__"] = main

@@ -59,14 +59,15 @@ def test_all_formats_can_be_asked_for_and_underscores_are_understood(as2d, scrip
 
 def test_a_bad_file_is_one_line_on_stderr_and_exit_1(as2d, scripted, sound, tmp_path):
     (tmp_path / "bad.wav").write_text("no sound")
-    ended = as2d("transcribe", "gone.wav", "bad.wav", sound("a.wav"), tmp_path, "--quiet")
+    (tmp_path / "empty").mkdir()
+    ended = as2d("transcribe", "gone.wav", "bad.wav", sound("a.wav"), "empty", "--quiet")
     assert ended.code == 1
     assert len(ended.out.split()) == 40
     lines = sorted(ended.err.splitlines())
     assert len(lines) == 3
     assert any(line.startswith("as2d: gone.wav: no such file") for line in lines)
     assert any(line.startswith("as2d: bad.wav: ") for line in lines)
-    assert any("is a folder" in line for line in lines)
+    assert any(line.startswith("as2d: empty: there is no audio in this folder") for line in lines)
 
 
 def test_names_and_brackets_are_never_read_as_markup(as2d, scripted, sound):

@@ -1,0 +1,78 @@
+"""Transcription for programs: what `as2d transcribe` does, as a function.
+
+from as2d_cli import transcribe
+
+for outcome in transcribe(["talks/", "extra.mp3"], language="de", word_timestamps=True):
+    if outcome.transcript:
+        for segment in outcome.transcript.segments:
+            print(segment.start_s, segment.text)
+    else:
+        print(outcome.source, outcome.error)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from as2d_cli.batch import Batch, BatchRequest, FileOutcome, joined_prompt, usable_cpus
+from as2d_cli.errors import RequestError
+from as2d_cli.inputs import find_inputs
+from as2d_cli.languages import AUTO, language_code
+from as2d_cli.registry import load_registry
+from as2d_cli.writers import FORMATS
+
+StrPath: TypeAlias = str | os.PathLike[str]
+
+
+def transcribe(
+    paths: StrPath | Iterable[StrPath],
+    *,
+    model: str | None = None,
+    drafter: str | None = None,
+    language: str | None = None,
+    prompt: str | None = None,
+    hotwords: Sequence[str] = (),
+    word_timestamps: bool = False,
+    threads: int | None = None,
+    output_formats: Sequence[str] = (),
+    output_dir: StrPath | None = None,
+    overwrite: bool = False,
+) -> Generator[FileOutcome, None, None]:
+    """Transcribe audio files one after the other; yield what became of each as soon as it is known.
+
+    `paths` are files, folders and patterns as on the command line, `-` is standard input. `model` and
+    `drafter` are names of models.toml, by default the default pair; the drafter `"none"` decodes without
+    drafts, which gives the same text. `language` is a Whisper code or an English name, None detects it in
+    each file. Windows are taken to follow `hotwords` and `prompt`. `threads` are the target's, by default as
+    many as there are CPUs. With `output_formats` files are written as well, beside the inputs or below
+    `output_dir`; inputs whose files are complete are then skipped, unless `overwrite`.
+
+    Each outcome has the `source`, a `transcript` (text, language, duration and timed segments; their words
+    with `word_timestamps`) or an `error`, or neither if it was skipped. One bad file does not end the run.
+    Close the generator to end it early; the models are loaded when the first outcome is asked for.
+
+    Raises, at the first outcome: `RequestError` for what makes no sense or is not for this model,
+    `RegistryError` for an unknown model, `ModelError` or `PluginError` for one that cannot be used.
+    """
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    target, ahead = load_registry().choose(model, drafter)
+    for name in output_formats:
+        if name not in FORMATS:
+            raise RequestError(f"there is no output format {name!r}", f"formats: {', '.join(FORMATS)}")
+    request = BatchRequest(
+        inputs=find_inputs([os.fspath(path) for path in given]).found,
+        target=target,
+        drafter=ahead,
+        language=language_code(language or AUTO),
+        prompt=joined_prompt(prompt, ", ".join(hotwords)),
+        timed=True,
+        word_timestamps=word_timestamps,
+        formats=tuple(dict.fromkeys(output_formats)),
+        folder=None if output_dir is None else Path(output_dir),
+        overwrite=overwrite,
+        threads=threads or usable_cpus(),
+    )
+    yield from Batch(request).run()
