@@ -1,9 +1,11 @@
 """as2d: transcribe audio on your own machine; a drafter runs ahead, the target verifies.
 
-from as2d_cli import transcribe
+In a program:
 
-for outcome in transcribe("talk.mp3"):
-    print(outcome.transcript.text if outcome.transcript else outcome.error)
+    from as2d_cli import transcribe
+
+    for outcome in transcribe("talk.mp3"):
+        print(outcome.transcript.text if outcome.transcript else outcome.error)
 """
 
 from typing import TYPE_CHECKING

@@ -1,13 +1,15 @@
 """Transcription for programs: what `as2d transcribe` does, as a function.
 
-from as2d_cli import transcribe
+For example:
 
-for outcome in transcribe(["talks/", "extra.mp3"], language="de", word_timestamps=True):
-    if outcome.transcript:
-        for segment in outcome.transcript.segments:
-            print(segment.start_s, segment.text)
-    else:
-        print(outcome.source, outcome.error)
+    from as2d_cli import transcribe
+
+    for outcome in transcribe(["talks/", "extra.mp3"], language="de", word_timestamps=True):
+        if outcome.transcript:
+            for segment in outcome.transcript.segments:
+                print(segment.start_s, segment.text)
+        else:
+            print(outcome.source, outcome.error)
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from as2d_cli.writers import FORMATS
 StrPath: TypeAlias = str | os.PathLike[str]
 
 
-def transcribe(
+def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     paths: StrPath | Iterable[StrPath],
     *,
     model: str | None = None,

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
-from as2d_cli import fetch, weights
+from as2d_cli import fetch, plugins, weights
 from as2d_cli.engine import Engine, EngineSettings, WindowOutcome
 from as2d_cli.errors import As2dError, AudioError, OutputError, RequestError
 from as2d_cli.inputs import Input
@@ -266,6 +266,7 @@ class Batch:
         with Engine(settings, note=self._display.note, progress=self._display.steps) as engine:
             self._engine = engine
             request = self._checked(engine.target_spec.languages)
+            self._check_prompt(settings.target, engine.target_spec.max_prompt_tokens)
             self._began = time.perf_counter()
             self._report = replace(self._report, load_s=self._began - loading)
             self._display.begin([one.source for one in due])
@@ -304,7 +305,23 @@ class Batch:
                 f"it knows: {known}",
             )
         wants_times = self._request.timed or self._request.word_timestamps
-        return Request(language=language, word_times=wants_times)
+        return Request(language=language, word_times=wants_times, prompt=self._request.prompt)
+
+    def _check_prompt(self, target: ModelRef, allowed: int) -> None:
+        """Raise `RequestError` if the prompt is too long: cut short it would not be what was asked for."""
+        prompt = self._request.prompt
+        if prompt is None:
+            return
+        if not allowed:
+            raise RequestError(
+                f"model {target.entry.name!r} takes no prompt", "leave out prompt and hotwords"
+            )
+        tokens = len(plugins.load_tokenizer(target.entry, target.path).encode(f" {prompt}"))
+        if tokens > allowed:
+            raise RequestError(
+                f"prompt and hotwords are {tokens} tokens, model {target.entry.name!r} takes {allowed}",
+                "shorten them",
+            )
 
     def _window(self, work: FileWork, outcome: WindowOutcome) -> None:
         seconds = outcome.task.window.duration_s

@@ -134,12 +134,8 @@ def _named(text: str, notes: list[str]) -> Iterable[Input]:
     if not os.path.lexists(text) and glob.has_magic(text):
         matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - Path.glob takes no absolute ones
         if not matches:
-            return [
-                Input(
-                    Path(text),
-                    error=AudioError(f"{printable(text)}: no such file, and nothing matches it as a pattern"),
-                )
-            ]
+            message = f"{printable(text)}: no such file, and nothing matches it as a pattern"
+            return [Input(Path(text), error=AudioError(message))]
         return [one for match in matches for one in _at(Path(match), notes)]
     return _at(Path(text), notes)
 

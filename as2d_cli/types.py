@@ -69,6 +69,8 @@ class Request:
     """Whisper language code, or None to detect it from the window."""
     word_times: bool = False
     """Whether the caller needs the time of each word (subtitles, JSON)."""
+    prompt: str | None = None
+    """Text that the window is taken to follow; at most `TargetSpec.max_prompt_tokens` long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,8 @@ class TargetSpec:
     vocab_size: int
     languages: tuple[str, ...]
     """Language codes the target can be asked for."""
+    max_prompt_tokens: int = 0
+    """Tokens of " " and the prompt that a request may hold; 0: the model takes no prompt."""
 
 
 @dataclass(frozen=True, slots=True)

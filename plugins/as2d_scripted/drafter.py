@@ -48,7 +48,7 @@ class ScriptedDrafter:
     def draft(self, features: Features, request: Request) -> Iterator[DraftToken]:
         """Yield the draft of one window."""
         time.sleep(self.start_delay_ms / 1e3)
-        for index, token in enumerate(self._tokens(self.script.read(features))):
+        for index, token in enumerate(self._tokens(self.script.read(features, request.prompt))):
             self._suffer(index)
             yield DraftToken(token)
         yield DraftToken(END)
@@ -56,7 +56,7 @@ class ScriptedDrafter:
     def open(self, features: Features, request: Request) -> ScriptedDraftSession:
         """Prepare a window that can be continued from any text. It never loops."""
         time.sleep(self.start_delay_ms / 1e3)
-        words = self.script.read(features)
+        words = self.script.read(features, request.prompt)
         omitted = range(self.omit_at, self.omit_at + self.omit_words)
         heard = [
             [] if index in omitted else one

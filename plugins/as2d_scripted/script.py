@@ -22,11 +22,11 @@ class Script:
     seed: int = 0
     words: int = 40
 
-    def read(self, features: Features) -> list[str]:
-        """Return the words of the window with these features."""
+    def read(self, features: Features, prompt: str | None = None) -> list[str]:
+        """Return the words of the window with these features after `prompt`."""
         if self.text:
             return self.text.split()
-        digest = hashlib.sha256(features.tobytes()).hexdigest()
+        digest = hashlib.sha256(features.tobytes() + (prompt or "").encode()).hexdigest()
         # Frequencies fall like Zipf's law so that, as in speech, frequent words and pairs come back.
         weights = [1 / rank for rank in range(1, len(WORDS) + 1)]
         return random.Random(f"{self.seed} {digest}").choices(WORDS, weights, k=self.words)

@@ -28,6 +28,7 @@ class ScriptedTarget:
 
     script: Script = field(default_factory=Script)
     max_tokens: int = 224
+    max_prompt_tokens: int = 20
     step_ms: float = 0.0
     encode_ms: float = 0.0
     fail_at: int = -1
@@ -39,7 +40,13 @@ class ScriptedTarget:
         """Facts about the model."""
         size = self.tokenizer.size
         specials = 1 + len(LANGUAGES) + len(_TASKS)  # the end id, then the prompt's ids
-        return TargetSpec(FeatureSpec(), end_id=size, vocab_size=size + specials, languages=LANGUAGES)
+        return TargetSpec(
+            FeatureSpec(),
+            end_id=size,
+            vocab_size=size + specials,
+            languages=LANGUAGES,
+            max_prompt_tokens=self.max_prompt_tokens,
+        )
 
     def open(self, features: Features, request: Request) -> ScriptedSession:
         """Prepare the window's text; an unknown language is an error, none given means English."""
@@ -48,7 +55,7 @@ class ScriptedTarget:
             raise DecodeError(f"the scripted target does not know {language!r}", f"it knows {LANGUAGES}")
         time.sleep(self.encode_ms / 1e3)
         spec = self.spec
-        text = "".join(f" {word}" for word in self.script.read(features))
+        text = "".join(f" {word}" for word in self.script.read(features, request.prompt))
         prompt = (
             spec.end_id + 1 + LANGUAGES.index(language),
             spec.end_id + 1 + len(LANGUAGES) + _TASKS.index(request.task),

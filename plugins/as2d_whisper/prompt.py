@@ -1,4 +1,7 @@
-"""What a Whisper is told before it writes: task, language, no timestamps (openai/whisper `tokenizer.py`)."""
+"""What a Whisper is told before it writes: the text before, task, language, no timestamps.
+
+As openai/whisper does it (`tokenizer.py`; the text before: `DecodingTask._get_initial_tokens`).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from as2d_cli.errors import ModelError
 from as2d_cli.types import Request
 from as2d_whisper.mnn import Var
 from as2d_whisper.model import Cache, WhisperModel
+
+_TEXT_BEFORE = "<|startofprev|>"
 
 
 @dataclass(frozen=True)
@@ -25,14 +30,34 @@ def languages(model: WhisperModel) -> tuple[str, ...]:
     return tuple(model.tokenizer.languages) if model.facts.is_multilingual else ("en",)
 
 
+def max_prompt_tokens(model: WhisperModel) -> int:
+    """Return how many tokens the text before may have: just under half of the context, as in training."""
+    return model.facts.n_text_positions // 2 - 1 if model.tokenizer.has_special(_TEXT_BEFORE) else 0
+
+
 def open_prompt(model: WhisperModel, audio: list[Var], cache: Cache, request: Request) -> Prompt:
     """Choose the prompt, detecting the language if need be, and cache all of it but the last token.
 
     Raises `ModelError` for a language or task the model does not have.
     """
     prompt = _choose(model, audio, cache, request)
+    if before := _text_before(model, request):
+        cache.truncate(0)  # detecting the language may have left the start token there
+        prompt = Prompt((*before, *prompt.ids), prompt.language)
     model.decode(audio, cache, prompt.ids[cache.length : -1])
     return prompt
+
+
+def _text_before(model: WhisperModel, request: Request) -> tuple[int, ...]:
+    """Return the ids of the request's prompt, the end of one that is too long for this model.
+
+    A target's is never too long, that is checked beforehand; a drafter may know less of its words.
+    """
+    kept = max_prompt_tokens(model)
+    if request.prompt is None or not kept:
+        return ()
+    ids = model.tokenizer.encode(f" {request.prompt.strip()}")
+    return (model.tokenizer.special(_TEXT_BEFORE), *ids[-kept:])
 
 
 def _choose(model: WhisperModel, audio: list[Var], cache: Cache, request: Request) -> Prompt:

@@ -12,7 +12,7 @@ from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.errors import ModelError
 from as2d_cli.types import Features, Request, TokenIds, Word
 from as2d_whisper.model import Cache, WhisperModel
-from as2d_whisper.prompt import languages, open_prompt
+from as2d_whisper.prompt import languages, max_prompt_tokens, open_prompt
 from as2d_whisper.rules import Rules
 from as2d_whisper.tokenizer import WhisperTokenizer
 from as2d_whisper.words import levels, words_of
@@ -30,6 +30,7 @@ class WhisperTarget:
             end_id=self._model.tokenizer.end_id,
             vocab_size=self._model.facts.vocab_size,
             languages=languages(self._model),
+            max_prompt_tokens=max_prompt_tokens(self._model),
         )
 
     @property
