@@ -36,6 +36,14 @@ def scripted_cache(tmp_path_factory):
     return tmp_path_factory.mktemp("scripted-cache")
 
 
+@pytest.fixture(autouse=True)
+def _no_settings_of_whoever_runs_the_tests(monkeypatch):
+    for name in list(os.environ):
+        if name.startswith("AS2D_") and name not in {"AS2D_CACHE_DIR", "AS2D_MODELS"}:
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("AS2D_CONFIG", "")
+
+
 @pytest.fixture
 def scripted(tmp_path, monkeypatch, scripted_cache):
     """Make a scripted pair the default; called again, one with other options."""

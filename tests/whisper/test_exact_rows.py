@@ -157,15 +157,16 @@ def check_session(session, text, draw):
 
 
 @pytest.mark.parametrize(
-    ("model", "name", "language"),
+    ("model", "name", "prompt"),
     [
         ("tiny_en", "jfk.flac", None),
+        ("tiny_en", "jfk.flac", "MY FELLOW CITIZENS OF THE WORLD:"),
         ("base", "fleurs-de-004.ogg", None),  # detection caches the start token before the prompt is known
     ],
 )
-def test_a_session_decides_the_same_in_any_rounds(request, features, model, name, language):
+def test_a_session_decides_the_same_in_any_rounds(request, features, model, name, prompt):
     target = request.getfixturevalue(model)
-    window, asked = features(name, target.spec.features), Request(language=language, word_times=True)
+    window, asked = features(name, target.spec.features), Request(word_times=True, prompt=prompt)
     alone = target.open(window, asked)
     text = greedy(alone, target.spec.end_id)
     assert alone.language == ("en" if model == "tiny_en" else "de")

@@ -43,12 +43,11 @@ def test_a_language_is_detected_from_the_audio_alone_and_the_cache_is_as_if_it_w
     assert np.array_equal(detected.forward([detected.prompt[-1]]), given.forward([given.prompt[-1]]))
 
 
-def test_a_prompt_teaches_spelling(base, features):
+def test_a_prompt_changes_how_words_are_written_and_not_which(base, features):
     plain = text_of(base, features, Request(language="en"))
-    assert "Americans" in plain
-    shouted = text_of(base, features, Request(language="en", prompt="MY FELLOW CITIZENS, I SHOUT ALL OF IT."))
-    assert shouted != plain
-    assert "AMERICANS" in shouted
+    loud = text_of(base, features, Request(language="en", prompt="MY FELLOW CITIZENS, I SHOUT ALL OF IT."))
+    assert loud != plain
+    assert loud.lower() == plain.lower()
 
 
 def test_a_prompt_may_take_just_under_half_of_the_context(base):
