@@ -54,6 +54,10 @@ class WindowTask:
     request: Request
     settled: WindowResult | None = None
     """The result, if it is known without any model; the task then only keeps its place among the others."""
+    decode: DecodeSettings | None = None
+    """How to decode it; None: as the engine's settings say."""
+    traced: bool = False
+    """Whether its time line is wanted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,6 +139,12 @@ class Engine:
     def is_drafting(self) -> bool:
         """Whether there is a drafter, and it has not been given up."""
         return self._drafter is not None
+
+    @property
+    def process_ids(self) -> tuple[int, ...]:
+        """The processes at work: the target's, then the drafter's if there is one."""
+        workers = [self._target, self._drafter.worker if self._drafter else None]
+        return tuple(worker.process.pid for worker in workers if worker and worker.process.pid)
 
     def _start(self) -> None:
         self._target = self._new_target()
@@ -225,7 +235,15 @@ class Engine:
             request = replace(request, language=self._language[1])
         with_draft = drafted and self._drafter is not None and self._drafter.takes(request.language)
         job = Job(
-            self._epoch, slot, self._epoch, request, task.window.duration_s, task.group, drafted=with_draft
+            self._epoch,
+            slot,
+            self._epoch,
+            request,
+            task.window.duration_s,
+            task.group,
+            drafted=with_draft,
+            decode=task.decode,
+            traced=task.traced,
         )
         if with_draft and self._drafter is not None:
             self._drafter.draft(job)

@@ -121,6 +121,8 @@ class Step:
     """Draft tokens that were ready and not yet passed when the step began."""
     ms: float
     """Wall time of the target's forward pass."""
+    began_s: float = field(default=0.0, compare=False)
+    """When the pass began, by the clock of the loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,24 @@ class DecodeStats:
 
 
 @dataclass(frozen=True, slots=True)
+class WindowTrace:
+    """The time line of one window. Moments are seconds by `time.perf_counter`, the same in all processes."""
+
+    began_s: float
+    steps: tuple[Step, ...]
+    max_tokens: int
+    """Most tokens the target may commit."""
+    waited_s: float = 0.0
+    """How long the target waited for the drafter; only serial modes do."""
+    draft: tuple[int, ...] = ()
+    """What had been drafted by the window's end, in the target's vocabulary."""
+    published_s: tuple[float, ...] = ()
+    """When each draft token appeared."""
+    draft_began_s: float | None = None
+    """When the drafter took up the window; None if it did not, or has none."""
+
+
+@dataclass(frozen=True, slots=True)
 class WindowResult:
     """What the target made of one window. Word times are relative to the window's start."""
 
@@ -170,6 +190,8 @@ class WindowResult:
     """Whether it says the same over and over, as a model does that has lost the thread."""
     unfinished: bool = False
     """Whether it reached the model's limit before its end."""
+    trace: WindowTrace | None = None
+    """How it came about, if that was asked for."""
 
     @property
     def is_doubtful(self) -> bool:

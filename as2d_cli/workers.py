@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
@@ -32,13 +32,13 @@ from as2d_cli.decoding import (
     fill,
 )
 from as2d_cli.decoding.controller import MAX_CANDIDATES
-from as2d_cli.decoding.loops import has_loop
 from as2d_cli.decoding.protocols import Drafter, DrafterSpec, Target, TargetSession, TargetSpec, Tokenizer
 from as2d_cli.errors import As2dError, DecodeError
 from as2d_cli.measure import DraftCosts, TargetCosts, measure_drafter, measure_target
+from as2d_cli.outcomes import Course, conclude, trace
 from as2d_cli.registry import ModelEntry
 from as2d_cli.slots import SlotLayout, Slots
-from as2d_cli.types import DecodeStats, Request, Step, WindowResult
+from as2d_cli.types import Request, Step, WindowResult
 
 _PROGRESS_S = 0.2
 
@@ -88,6 +88,10 @@ class Job:
     """Windows of one file share a group, and its language."""
     drafted: bool
     """Whether a draft of this window is being written."""
+    decode: DecodeSettings | None = None
+    """How to decode it; None: as the worker was told when it began."""
+    traced: bool = False
+    """Whether its time line is wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +149,19 @@ class DecodeSettings:
     idle_ms: Mapping[int, float] = field(default_factory=dict)
     busy_ms: Mapping[int, float] = field(default_factory=dict)
     """What is known of a pass's cost by row count, with the drafter idle and at work."""
+    name: str = ""
+    """Windows with one name share a policy: the first one's, with what it learns from all of them."""
+
+    def policy(self) -> Policy:
+        """Return a new policy, which has learned nothing yet."""
+        if self.draft_tokens is not None:
+            return FixedBudget(self.draft_tokens)
+        return Controller(StepCosts(self.idle_ms, self.busy_ms), cap=self.cap)
 
 
 def run_target(pipe: Connection, model: ModelRef, settings: DecodeSettings) -> None:
     """Body of the target's process."""
-    with _serving(pipe):
+    with serving(pipe):
         target = plugins.load_target(model.entry, model.path, model.threads)
         pipe.send(TargetReady(target.spec))
         attach: Attach = pipe.recv()
@@ -164,7 +176,7 @@ def run_target(pipe: Connection, model: ModelRef, settings: DecodeSettings) -> N
 
 def run_drafter(pipe: Connection, model: ModelRef, target: ModelRef) -> None:
     """Body of the drafter's process. Of the target it knows the vocabulary only."""
-    with _serving(pipe):
+    with serving(pipe):
         drafter = plugins.load_drafter(model.entry, model.path, model.threads)
         vocabulary = plugins.load_tokenizer(target.entry, target.path)
         pipe.send(DrafterReady(drafter.spec))
@@ -180,7 +192,7 @@ def run_drafter(pipe: Connection, model: ModelRef, target: ModelRef) -> None:
 
 
 @contextmanager
-def _serving(pipe: Connection) -> Iterator[None]:
+def serving(pipe: Connection) -> Iterator[None]:
     """Set up a worker process and turn the end of the main process into a quiet end of this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the main process's to handle
     null = os.open(os.devnull, os.O_RDWR)
@@ -220,11 +232,7 @@ class TargetWorker:
         self._slots = slots
         self._draft_languages = draft_languages
         self._settings = settings
-        self._policy: Policy = (
-            Controller(StepCosts(settings.idle_ms, settings.busy_ms), cap=settings.cap)
-            if settings.draft_tokens is None
-            else FixedBudget(settings.draft_tokens)
-        )
+        self._policies: dict[str, Policy] = {}
         self._group, self._language = -1, ""
 
     def decode(self, job: Job, pipe: Connection) -> WindowResult:
@@ -237,17 +245,9 @@ class TargetWorker:
         draft = self._draft(job)
         steps = list(self._steps(session, draft, job, pipe))
         draft.cancel()  # what is left of it is of no use any more
-        tokens = [token for step in steps for token in step.tokens]
-        text = [token for token in tokens if token != self._target.spec.end_id]
-        return WindowResult(
-            text=self._target.tokenizer.decode_bytes(text).decode("utf-8", "ignore"),
-            tokens=tuple(tokens),
-            language=session.language,
-            words=session.words(text, job.duration_s) if job.request.word_times else (),
-            stats=_stats(steps, drafted=draft.snapshot(), began=began, encoded=encoded),
-            looped=has_loop(text),
-            unfinished=len(text) == len(tokens),
-        )
+        result = conclude(self._target, session, job.request, steps, Course(job.duration_s, began, encoded))
+        result = replace(result, stats=replace(result.stats, drafted=draft.snapshot()))
+        return replace(result, trace=trace(session, draft, steps, began)) if job.traced else result
 
     def _request(self, job: Job) -> Request:
         """Windows after a file's first keep the language that was found in it."""
@@ -267,31 +267,17 @@ class TargetWorker:
     def _steps(
         self, session: TargetSession, draft: DraftReader, job: Job, pipe: Connection
     ) -> Iterator[Step]:
-        aligner = Aligner(self._settings.align)
+        settings = job.decode or self._settings
+        aligner = Aligner(settings.align)
+        policy = self._policies.setdefault(settings.name, settings.policy())
         told, tokens = time.perf_counter(), 0
-        steps = decode(session, draft, aligner, self._policy, end_id=self._target.spec.end_id)
+        steps = decode(session, draft, aligner, policy, end_id=self._target.spec.end_id)
         for count, step in enumerate(steps, start=1):
             tokens += len(step.tokens)
             yield step
             if (now := time.perf_counter()) - told > _PROGRESS_S:
                 told = now
                 pipe.send(Progress(job.id, tokens, count))
-
-
-def _stats(steps: Sequence[Step], *, drafted: int, began: float, encoded: float) -> DecodeStats:
-    ended = time.perf_counter()
-    verify_s = sum(step.ms for step in steps) / 1e3
-    return DecodeStats(
-        tokens=sum(len(step.tokens) for step in steps),
-        steps=len(steps),
-        proposed=sum(step.proposed for step in steps),
-        accepted=sum(step.accepted for step in steps),
-        drafted=drafted,
-        encode_s=encoded - began,
-        verify_s=verify_s,
-        control_s=ended - encoded - verify_s,
-        wall_s=ended - began,
-    )
 
 
 def draft_window(drafter: Drafter, vocabulary: Tokenizer, target: TargetSpec, slots: Slots, job: Job) -> None:

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+from dataclasses import replace
 from multiprocessing.shared_memory import SharedMemory
 
 import numpy as np
@@ -13,7 +14,7 @@ from as2d_cli.errors import DecodeError, ModelError, PluginError
 from as2d_cli.model_sources import NoSource
 from as2d_cli.registry import ModelEntry
 from as2d_cli.types import Request, Window
-from as2d_cli.workers import ModelRef
+from as2d_cli.workers import DecodeSettings, ModelRef
 
 SCRIPT = {"seed": 1, "words": 40}
 
@@ -184,3 +185,40 @@ def test_tasks_are_taken_only_a_few_ahead_of_the_window_in_work():
     with Engine(settings(drafter={})) as engine:
         for done, _ in enumerate(engine.run(count()), start=1):
             assert len(taken) <= done + 4
+
+
+def test_a_window_tells_its_time_line_if_asked(plain):
+    target, drafter = {"encode_ms": 60.0, "step_ms": 3.0}, {"error_rate": 0.1}
+    with Engine(settings(target, drafter)) as engine:
+        outcomes = list(engine.run([replace(task, traced=True) for task in tasks(2)]))
+        untraced = list(engine.run(tasks(1)))
+    assert tokens(outcomes) == plain[:2]
+    assert untraced[0].result.trace is None
+    for outcome in outcomes:
+        trace, stats = outcome.result.trace, outcome.result.stats
+        moments = [step.began_s for step in trace.steps]
+        assert moments == sorted(moments)
+        assert moments[0] >= trace.began_s + stats.encode_s
+        assert moments[-1] + trace.steps[-1].ms / 1e3 <= trace.began_s + stats.wall_s
+        assert [token for step in trace.steps for token in step.tokens] == list(outcome.result.tokens)
+        assert len(trace.draft) == len(trace.published_s) >= stats.accepted > 0
+        assert trace.draft_began_s <= min(trace.published_s)
+        assert max(trace.published_s) <= trace.began_s + stats.wall_s + 0.01
+
+
+def test_without_a_draft_the_time_line_has_none():
+    with Engine(settings({"step_ms": 0.1}, {})) as engine:
+        outcome = next(iter(engine.run([replace(tasks(1)[0], traced=True)], drafted=False)))
+    trace = outcome.result.trace
+    assert (trace.draft, trace.published_s, trace.draft_began_s) == ((), (), None)
+
+
+def test_windows_of_one_run_can_be_decoded_in_different_ways_side_by_side(plain):
+    with Engine(settings({"encode_ms": 100.0}, {"error_rate": 0.0})) as engine:
+        most = []
+        for cap in (0, 3, 0):
+            decode = DecodeSettings(cap=cap, name=str(cap))
+            outcomes = list(engine.run([replace(task, decode=decode, traced=True) for task in tasks(2)]))
+            assert tokens(outcomes) == plain[:2]
+            most.append(max(step.proposed for outcome in outcomes for step in outcome.result.trace.steps))
+    assert most == [0, 3, 0]

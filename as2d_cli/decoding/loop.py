@@ -109,7 +109,7 @@ def decode(
         stream.advance(min(max(aligner.cursor or 0, 0), ready))
         if drafting and lag.too_long(len(tokens), ready, bool(ahead)):
             stream.cancel()
-        yield Step(tokens, len(candidates), min(accepted, len(tokens)), len(ahead), ms)
+        yield Step(tokens, len(candidates), min(accepted, len(tokens)), len(ahead), ms, began)
         if pending == end_id:
             return
 

@@ -32,8 +32,8 @@ _HEADER_BYTES = 8 * _HEADER_WORDS
 _BYTES_PER_TOKEN = 8  # int32 id and float32 time
 _ALIGNMENT = 64  # slots of one buffer laid end to end stay aligned, and off each other's cache lines
 
-# Header words: the writer owns the first two, the slot's owner the next two, the reader the last two.
-_PUBLISHED, _STATE, _EPOCH, _ORIGIN, _CURSOR, _CANCELLED = range(6)
+# Header words: the writer owns the first two and the last, the slot's owner the next two, the reader two.
+_PUBLISHED, _STATE, _EPOCH, _ORIGIN, _CURSOR, _CANCELLED, _BEGUN = range(7)
 
 
 class DraftState(IntEnum):
@@ -110,6 +110,7 @@ class DraftStream:
         if not (self.header.flags.writeable and self.header.ctypes.data % 8 == 0):
             raise DecodeError("a draft stream needs a writable buffer aligned to 8 bytes")
         self.origin: NDArray[np.float64] = self.header[_ORIGIN : _ORIGIN + 1].view(np.float64)
+        self.begun: NDArray[np.float64] = self.header[_BEGUN : _BEGUN + 1].view(np.float64)
         self.ids: TokenIds = np.frombuffer(buffer, np.int32, self.capacity, _HEADER_BYTES)
         times_at = _HEADER_BYTES + self.ids.nbytes
         self.times_ms: NDArray[np.float32] = np.frombuffer(buffer, np.float32, self.capacity, times_at)
@@ -132,6 +133,7 @@ class DraftWriter:
         self._epoch = epoch
         self.count = 0
         """Tokens published so far."""
+        stream.begun[0] = stream.clock()
         stream.tag(_PUBLISHED, epoch, 0)
         stream.tag(_STATE, epoch, DraftState.DRAFTING)
 
@@ -198,6 +200,17 @@ class DraftReader:
         """When the tokens in [start, stop) were published, ms since the slot was reset."""
         times: list[float] = self._stream.times_ms[start:stop].tolist()
         return times
+
+    @property
+    def origin_s(self) -> float:
+        """When the slot was reset, by the stream's clock."""
+        return float(self._stream.origin[0])
+
+    @property
+    def begun_s(self) -> float | None:
+        """When the drafter took up the window, by the stream's clock; None if it has not."""
+        begun = float(self._stream.begun[0])
+        return begun if self.state is not DraftState.WAITING and begun >= self.origin_s else None
 
     @property
     def state(self) -> DraftState:
