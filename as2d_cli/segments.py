@@ -65,7 +65,7 @@ def segment(
 def _set_off(words: Sequence[Word]) -> Iterator[Word]:
     """Yield the words of a window, the first with a space before it if its script has such."""
     for position, word in enumerate(words):
-        apart = position or not word.text or _starts_word(word)
+        apart = position or not word.text or starts_word(word)
         yield word if apart else replace(word, text=" " + word.text)
 
 
@@ -125,14 +125,14 @@ def _best_break(words: Sequence[Word], count: int) -> int:
 
     Without one, at the longest pause there; never inside what is written as one word.
     """
-    places = [n for n in range(max(1, count // 2), count + 1) if _starts_word(words[n])] or [count]
+    places = [n for n in range(max(1, count // 2), count + 1) if starts_word(words[n])] or [count]
     clauses = [n for n in places if words[n - 1].text.rstrip()[-1:] in _CLAUSE_ENDS]
     if clauses:
         return clauses[-1]
     return max(places, key=lambda n: (words[n].start_s - words[n - 1].end_s, n))
 
 
-def _starts_word(word: Word) -> bool:
+def starts_word(word: Word) -> bool:
     """Tell whether a line may begin with `word`: it has a space before it, or its script needs none."""
     return word.text[:1].isspace() or _is_unspaced(word.text[:1])
 

@@ -42,7 +42,15 @@ def _milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
 
 
-def _cues(transcript: Transcript) -> Iterator[tuple[Segment, str]]:
+def _subtitles(transcript: Transcript) -> Iterator[tuple[Segment, str]]:
+    """Yield the cues that have text, and that text in its lines."""
+    for cue in transcript.segments if transcript.cues is None else transcript.cues:
+        lines = (" ".join(line.split()) for line in cue.text.split("\n"))
+        if text := "\n".join(filter(None, lines)):
+            yield cue, text
+
+
+def _lines(transcript: Transcript) -> Iterator[tuple[Segment, str]]:
     """Yield the segments that have text, and that text on one line."""
     for segment in transcript.segments:
         text = " ".join(segment.text.split())
@@ -57,18 +65,18 @@ def write_txt(transcript: Transcript) -> str:
 
 
 def write_srt(transcript: Transcript) -> str:
-    """Return SubRip subtitles, one cue per segment."""
+    """Return SubRip subtitles, one cue per segment unless they are laid out otherwise."""
     return "\n".join(
         f"{number}\n{format_time(segment.start_s, ',')} --> {format_time(segment.end_s, ',')}\n{_cue(text)}\n"
-        for number, (segment, text) in enumerate(_cues(transcript), start=1)
+        for number, (segment, text) in enumerate(_subtitles(transcript), start=1)
     )
 
 
 def write_vtt(transcript: Transcript) -> str:
-    """Return WebVTT subtitles, one cue per segment. Valid, if empty, without any."""
+    """Return WebVTT subtitles, one cue per segment unless they are laid out otherwise. Valid, if empty, without any."""
     cues = (
         f"{format_time(segment.start_s, '.')} --> {format_time(segment.end_s, '.')}\n{_escaped(_cue(text))}\n"
-        for segment, text in _cues(transcript)
+        for segment, text in _subtitles(transcript)
     )
     return "\n".join(["WEBVTT\n", *cues])
 
@@ -87,7 +95,7 @@ def write_tsv(transcript: Transcript) -> str:
     """Return `start end text` in tab-separated columns, times in whole milliseconds, as Whisper does."""
     return "start\tend\ttext\n" + "".join(
         f"{_milliseconds(segment.start_s)}\t{_milliseconds(segment.end_s)}\t{text}\n"
-        for segment, text in _cues(transcript)
+        for segment, text in _lines(transcript)
     )
 
 
@@ -96,7 +104,7 @@ def write_csv(transcript: Transcript) -> str:
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(["start", "end", "text"])
-    for segment, text in _cues(transcript):
+    for segment, text in _lines(transcript):
         writer.writerow([_milliseconds(segment.start_s), _milliseconds(segment.end_s), text])
     return table.getvalue()
 
@@ -104,7 +112,7 @@ def write_csv(transcript: Transcript) -> str:
 def write_lrc(transcript: Transcript) -> str:
     """Return lyrics lines, `[mm:ss.xx]text`; minutes grow beyond 99 as players expect."""
     lines = []
-    for segment, text in _cues(transcript):
+    for segment, text in _lines(transcript):
         minutes, hundredths = divmod(_milliseconds(segment.start_s) // 10, 6000)
         lines.append(f"[{minutes:02d}:{hundredths // 100:02d}.{hundredths % 100:02d}]{text}\n")
     return "".join(lines)
