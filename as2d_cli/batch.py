@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
@@ -26,9 +26,10 @@ from as2d_cli.registry import ModelEntry
 from as2d_cli.report import RunReport
 from as2d_cli.resume import Stamp, State, content_of, recipe_of, stamp_of, sweep, sweep_records
 from as2d_cli.sources import printable
+from as2d_cli.subtitles import Layout, lay_out
 from as2d_cli.types import DecodeStats, Request, Transcript
 from as2d_cli.workers import DecodeSettings, ModelRef, Progress
-from as2d_cli.writers import SCHEMA_VERSION
+from as2d_cli.writers import SCHEMA_VERSION, SUBTITLES
 
 DRAFTER_THREADS = 1
 WORD_FORMATS = frozenset({"json", "jsonl"})
@@ -39,7 +40,7 @@ _WITHOUT_INFLUENCE = frozenset(
     {
         *("inputs", "folder", "overwrite", "fail_fast"),
         *("drafter", "compare", "threads", "decode"),
-        *("target", "timed", "word_timestamps", "formats"),
+        *("target", "timed", "word_timestamps", "formats", "layout"),
     }
 )
 """Parts of a request that change no output, or are accounted for apart."""
@@ -72,6 +73,8 @@ class BatchRequest:
     """Whether segments are wanted with times."""
     word_timestamps: bool = False
     """Whether segments keep their words and those their times."""
+    layout: Layout = field(default_factory=Layout)
+    """How subtitles are to look."""
     formats: tuple[str, ...] = ()
     """Files to write for each source; none: no files."""
     folder: Path | None = None
@@ -245,6 +248,7 @@ class Batch:
                     "schema": SCHEMA_VERSION,
                     "model": model,
                     "word_timestamps": asked.word_timestamps and name in WORD_FORMATS,
+                    "layout": asdict(asked.layout) if name in SUBTITLES else None,
                 }
             )
             for name in asked.formats
@@ -342,6 +346,7 @@ class Batch:
             return replace(outcome, error=work.error)
         drafter = self._report.drafter if self._engine and self._engine.is_drafting else None
         transcript = work.transcript(request, self._request.target.name, drafter)
+        transcript = replace(transcript, cues=lay_out(transcript.segments, self._request.layout))
         if not self._request.word_timestamps:
             bare = tuple(replace(segment, words=()) for segment in transcript.segments)
             transcript = replace(transcript, segments=bare)

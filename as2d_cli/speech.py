@@ -22,7 +22,7 @@ _RUN_MEAN = 0.5
 """Speech is a quarter of a second in which Silero's mean is at least this. On the recordings of speech it was
 measured on, the mean is above 0.95; on noise and synthetic music below 0.49."""
 _SHORT = SAMPLE_RATE_HZ
-_SHORT_RUN_MEAN = 0.3
+_SHORT_RUN_MEAN = 0.15
 """Half a word is hard to tell from noise: below a second, rather a window too many than a word too few."""
 _LEVEL_QUANTILE = 0.99
 _LEVEL = 0.3

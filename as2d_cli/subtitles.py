@@ -7,7 +7,7 @@ goes on into the next sentence, and all three limits hold together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from as2d_cli.segments import starts_word
 from as2d_cli.types import Segment, Word
@@ -40,7 +40,7 @@ class Layout:
 def lay_out(segments: Iterable[Segment], layout: Layout) -> tuple[Segment, ...]:
     r"""Return the cues that `segments` make: segments with lines apart by newlines, every word once.
 
-    A cue begins with its first word and ends with its last. A segment without words stays as it is.
+    A cue begins with its first word and ends with its last. A segment without words keeps its text.
 
     >>> words = tuple(Word(f" {text}", at, at + 1) for at, text in enumerate("ask not what your".split()))
     >>> one = Segment(0, 4, "ask not what your", words)
@@ -51,14 +51,12 @@ def lay_out(segments: Iterable[Segment], layout: Layout) -> tuple[Segment, ...]:
     >>> [cue.text for cue in lay_out([one], Layout(max_words_per_line=3))]
     ['ask not what', 'your']
     """
-    if layout.is_free:
-        return tuple(segments)
     return tuple(cue for segment in segments for cue in _cues(segment, layout))
 
 
 def _cues(segment: Segment, layout: Layout) -> Iterator[Segment]:
-    if not segment.words:
-        yield segment
+    if layout.is_free or not segment.words:
+        yield replace(segment, text=" ".join(segment.text.split()))
         return
     lines = list(_lines(_units(segment.words), layout))
     count = layout.lines_per_cue or len(lines)

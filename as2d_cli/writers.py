@@ -44,7 +44,10 @@ def _milliseconds(seconds: float) -> int:
 
 def _subtitles(transcript: Transcript) -> Iterator[tuple[Segment, str]]:
     """Yield the cues that have text, and that text in its lines."""
-    for cue in transcript.segments if transcript.cues is None else transcript.cues:
+    if transcript.cues is None:
+        yield from _lines(transcript)
+        return
+    for cue in transcript.cues:
         lines = (" ".join(line.split()) for line in cue.text.split("\n"))
         if text := "\n".join(filter(None, lines)):
             yield cue, text
@@ -65,7 +68,7 @@ def write_txt(transcript: Transcript) -> str:
 
 
 def write_srt(transcript: Transcript) -> str:
-    """Return SubRip subtitles, one cue per segment unless they are laid out otherwise."""
+    """Return SubRip subtitles, one cue per segment unless laid out otherwise."""
     return "\n".join(
         f"{number}\n{format_time(segment.start_s, ',')} --> {format_time(segment.end_s, ',')}\n{_cue(text)}\n"
         for number, (segment, text) in enumerate(_subtitles(transcript), start=1)
@@ -73,7 +76,7 @@ def write_srt(transcript: Transcript) -> str:
 
 
 def write_vtt(transcript: Transcript) -> str:
-    """Return WebVTT subtitles, one cue per segment unless they are laid out otherwise. Valid, if empty, without any."""
+    """Return WebVTT subtitles, one cue per segment unless laid out otherwise; valid also without any."""
     cues = (
         f"{format_time(segment.start_s, '.')} --> {format_time(segment.end_s, '.')}\n{_escaped(_cue(text))}\n"
         for segment, text in _subtitles(transcript)
@@ -201,6 +204,9 @@ FORMATS: dict[str, Callable[[Transcript], str]] = {
     "lrc": write_lrc,
 }
 """Name and extension of each format, and what writes it."""
+
+SUBTITLES = frozenset({"srt", "vtt"})
+"""Formats that show cues, which can be laid out."""
 
 
 def write_atomic(path: Path, text: str) -> None:

@@ -64,9 +64,11 @@ def scripted(tmp_path, monkeypatch, scripted_cache):
                 'role = "any"',
                 'source = { kind = "none" }',
             ]
-            lines += [f"options.{key} = {json.dumps(value)}" for key, value in options.items()]
+            lines += [
+                f"options.{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in options.items()
+            ]
         registry = tmp_path / "models.toml"
-        registry.write_text("\n".join(lines))
+        registry.write_text("\n".join(lines), encoding="utf-8")
         monkeypatch.setenv("AS2D_MODELS", str(registry))
         monkeypatch.setenv("AS2D_CACHE_DIR", str(scripted_cache))
 

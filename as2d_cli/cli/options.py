@@ -12,9 +12,10 @@ from as2d_cli.errors import RequestError
 from as2d_cli.inputs import STDIN, Inputs, find_inputs, read_list
 from as2d_cli.languages import AUTO, language_code
 from as2d_cli.registry import ModelEntry, load_registry
+from as2d_cli.subtitles import Layout
 from as2d_cli.tables import suggestion
 from as2d_cli.workers import DecodeSettings
-from as2d_cli.writers import FORMATS
+from as2d_cli.writers import FORMATS, SUBTITLES
 
 ALL_FORMATS = "all"
 MAX_DRAFT_TOKENS = 64
@@ -40,6 +41,9 @@ class Options:
     output_format: str | None
     output_dir: Path | None
     word_timestamps: bool
+    max_line_width: int | None
+    max_line_count: int | None
+    max_words_per_line: int | None
     compare: bool
     vad: bool
     json: bool
@@ -71,6 +75,7 @@ def batch_request(options: Options) -> tuple[BatchRequest, tuple[str, ...]]:
         prompt=prompt,
         timed=options.json or any(name != "txt" for name in formats),
         word_timestamps=options.word_timestamps,
+        layout=Layout(options.max_line_width, options.max_line_count, options.max_words_per_line),
         formats=formats,
         folder=options.output_dir,
         overwrite=options.overwrite,
@@ -142,8 +147,22 @@ def _refuse_idle_options(options: Options, formats: tuple[str, ...], drafter: Mo
     has_words = options.json or WORD_FORMATS.intersection(formats)
     if "word_timestamps" in _in_effect(options) and not has_words:
         raise RequestError("--word-timestamps does nothing without JSON", "add --json, or -f json")
+    _refuse_idle_layout(options, formats)
     if "overwrite" in _in_effect(options) and not formats:
         raise RequestError("--overwrite does nothing without files to write", "add -f or -o")
+
+
+def _refuse_idle_layout(options: Options, formats: tuple[str, ...]) -> None:
+    limits = {"max_line_width", "max_line_count", "max_words_per_line"}
+    for name in sorted(limits & _in_effect(options)):
+        if not SUBTITLES.intersection(formats):
+            raise RequestError(
+                f"--{name.replace('_', '-')} does nothing without subtitles", "add -f srt or -f vtt"
+            )
+        if options.max_line_width is None and options.max_words_per_line is None:
+            raise RequestError(
+                "--max-line-count does nothing alone", "add --max-line-width or --max-words-per-line"
+            )
 
 
 def _in_effect(options: Options) -> frozenset[str]:

@@ -106,6 +106,15 @@ def transcribe(  # noqa: PLR0913, PLR0917 - one parameter per option is how type
             help="Give the times of words in JSON.",
         ),
     ] = False,
+    max_line_width: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Characters in a line of subtitles.")
+    ] = None,
+    max_line_count: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Lines in a subtitle.")
+    ] = None,
+    max_words_per_line: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Words in a line of subtitles.")
+    ] = None,
     compare: Annotated[
         bool,
         typer.Option(
@@ -179,6 +188,9 @@ def transcribe(  # noqa: PLR0913, PLR0917 - one parameter per option is how type
         output_format=output_format,
         output_dir=output_dir,
         word_timestamps=word_timestamps,
+        max_line_width=max_line_width,
+        max_line_count=max_line_count,
+        max_words_per_line=max_words_per_line,
         compare=compare,
         vad=vad,
         json=json,

@@ -91,7 +91,10 @@ class TargetSession(Protocol):
         """Drop all but the first `length` tokens of the cache; an absolute length, never a count."""
 
     def words(self, tokens: Sequence[int], duration_s: float) -> tuple[Word, ...]:
-        """Return the words of committed text `tokens` (in the cache) with times within the window."""
+        """Return the words of committed text `tokens` with times within the window.
+
+        All are in the cache, but perhaps the last: that of a window that reached `max_tokens`.
+        """
 
 
 class Target(Protocol):
