@@ -31,18 +31,19 @@ _END_ID, _WRONG_ID, _FIRST_ID = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Whether to draft, and the most candidates per step; times are the predicted quantiles, seconds."""
+    """Whether to draft, and the most candidates per step."""
 
     drafting: bool
     cap: int
-    plain_s: float
-    drafted_s: float
+    plain_s: float | None
+    """Predicted quantile of the time per window without drafts, seconds; None if nothing was predicted."""
+    drafted_s: float | None
     reason: str
 
 
 def choose_budget(costs: PairCosts, memory_limit_bytes: int | None = None) -> Budget:
     """Return the budget with the least predicted time per window, plain decoding included."""
-    machine = _machine(costs)
+    machine = replay_costs(costs)
     windows = [_window(costs, length, rate) for length in _LENGTHS for rate in _ERROR_RATES]
     plain_s = _quantile([replay(window, machine, Controller(), drafted=False).total_ms for window in windows])
     times_s = {
@@ -60,7 +61,8 @@ def choose_budget(costs: PairCosts, memory_limit_bytes: int | None = None) -> Bu
     return Budget(pays, cap if pays else 0, plain_s, drafted_s, reason)
 
 
-def _machine(costs: PairCosts) -> ReplayCosts:
+def replay_costs(costs: PairCosts) -> ReplayCosts:
+    """Return what a replay needs to know of a pair on this device."""
     return ReplayCosts(
         costs.steps(),
         encode_stretch=max(1.0, costs.target_busy.encode_ms / costs.target.encode_ms),

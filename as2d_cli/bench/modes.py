@@ -1,0 +1,91 @@
+"""The modes that are compared. A mode is a policy on the one decode loop, never a loop of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from as2d_cli.budget import CAPS
+from as2d_cli.decoding import SERIAL_MODES
+from as2d_cli.errors import RequestError
+from as2d_cli.tables import suggestion
+
+TARGET_ONLY = "target-only"
+COUPLED = "async-coupled"
+AS2D = "as2d"
+AUTO = "as2d-auto"
+ALONE_CAP = CAPS[-1]
+"""The cap with which windows are also decoded one at a time, to compare with the replay."""
+
+Kind = Literal["plain", "serial", "coupled", "as2d"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """One way to decode all windows."""
+
+    name: str
+    kind: Kind
+    drafter: str | None = None
+    cap: int = 0
+    """Most candidates per step; for `as2d` only."""
+    alone: bool = False
+    """Whether every window waits until the one before is finished, so that no draft has a head start."""
+
+    @property
+    def label(self) -> str:
+        """Name that no other mode of a run has."""
+        return self.name if self.drafter is None else f"{self.name} {self.drafter}"
+
+
+PLAIN = Mode(TARGET_ONLY, "plain")
+
+
+def known_names() -> tuple[str, ...]:
+    """Return what `choose_modes` takes."""
+    caps = tuple(f"{AS2D}-{cap}" for cap in CAPS)
+    return (TARGET_ONLY, *SERIAL_MODES, COUPLED, AS2D, *caps, AUTO, f"{AS2D}-alone")
+
+
+def choose_modes(names: Sequence[str] | None, drafters: Sequence[str]) -> list[Mode]:
+    """Return the modes called `names` (None: all) with each of the drafters; target-only always comes first.
+
+    `as2d` stands for all caps. What `as2d-auto` decodes with is settled later (see `settle`): here it is
+    target-only. Raises `RequestError` for an unknown name.
+    """
+    chosen = [TARGET_ONLY, *(names if names is not None else _all_names())]
+    modes = [mode for name in chosen for mode in _named(name, drafters)]
+    return list(dict.fromkeys(modes))
+
+
+def settle(modes: Sequence[Mode], drafter: str | None, cap: int) -> list[Mode]:
+    """Return `modes` with what `as2d-auto` has chosen: a drafter with a cap, or none."""
+    kind: Kind = "plain" if drafter is None else "as2d"
+    auto = Mode(AUTO, kind, drafter, cap)
+    return [auto if mode.name == AUTO else mode for mode in modes]
+
+
+def _all_names() -> tuple[str, ...]:
+    return (*SERIAL_MODES, COUPLED, AS2D, AUTO, f"{AS2D}-alone")
+
+
+def _named(name: str, drafters: Sequence[str]) -> list[Mode]:
+    if name == TARGET_ONLY:
+        return [PLAIN]
+    if name == AUTO:
+        return [Mode(AUTO, "plain")]
+    if name not in known_names():
+        raise RequestError(f"there is no mode {name!r}", suggestion(name, known_names()))
+    return [mode for drafter in drafters for mode in _with_drafter(name, drafter)]
+
+
+def _with_drafter(name: str, drafter: str) -> list[Mode]:
+    if name in SERIAL_MODES:
+        return [Mode(name, "serial", drafter)]
+    if name == COUPLED:
+        return [Mode(name, "coupled", drafter)]
+    if name == f"{AS2D}-alone":
+        return [Mode(f"{AS2D}-{ALONE_CAP}-alone", "as2d", drafter, ALONE_CAP, alone=True)]
+    caps = CAPS if name == AS2D else (int(name.rpartition("-")[2]),)
+    return [Mode(f"{AS2D}-{cap}", "as2d", drafter, cap) for cap in caps]

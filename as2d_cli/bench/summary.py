@@ -1,0 +1,171 @@
+"""What a mode comes to. Every ratio is one of sums, never a mean of ratios."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from as2d_cli.bench.rows import Row, labels
+
+TOLERANCE = 0.03
+"""How much slower than target-only a window may be before it counts as clearly slower: clocks, caches and
+schedulers move repeated runs of one and the same work by as much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Parts of the wall time of all blocks; they sum to 1."""
+
+    encode: float
+    verify: float
+    control: float
+    draft: float
+    """Target waiting for the drafter."""
+    wait: float
+    """Target without a window to work on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One mode over all windows and repeats."""
+
+    mode: str
+    alone: bool
+    windows: int
+    repeats: int
+    audio_s: float
+    """Of all windows in all repeats."""
+    wall_s: float
+    """Of all blocks in all repeats."""
+    tokens: int
+    batch_speedup: float
+    """Target-only's wall time of blocks over this mode's, for the same blocks and repeats."""
+    batch_speedups: tuple[float, ...]
+    """The same by repeat."""
+    window_speedup: float
+    """Target-only's window latencies over this mode's, each window's least over the repeats."""
+    slower: float
+    """Share of windows whose least latency is above target-only's least."""
+    clearly_slower: float
+    """The same, by more than `TOLERANCE`."""
+    latency_s: tuple[float, float, float]
+    """0.5, 0.9 and 0.99 quantile of the latency of windows in all repeats."""
+    tokens_per_step: float
+    histogram: Mapping[int, int]
+    """How many steps committed so many tokens."""
+    proposed: int
+    accepted: int
+    drafted: int
+    lead: float
+    """Mean draft tokens that were ready when decoding began."""
+    shares: Shares
+    peak_bytes: int | None
+
+    @property
+    def rtfx(self) -> float:
+        """Audio seconds per wall second."""
+        return _ratio(self.audio_s, self.wall_s)
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Tokens per wall second."""
+        return _ratio(self.tokens, self.wall_s)
+
+    @property
+    def acceptance(self) -> float:
+        """Accepted / proposed draft tokens."""
+        return _ratio(self.accepted, self.proposed)
+
+    @property
+    def utilisation(self) -> float:
+        """Accepted / drafted tokens."""
+        return _ratio(self.accepted, self.drafted)
+
+
+def summarise(rows: Sequence[Row]) -> list[Summary]:
+    """Return one summary per mode, in the order of the rows; all are compared to the first one."""
+    by_mode: dict[str, list[Row]] = {mode: [] for mode in labels(rows)}
+    for row in rows:
+        by_mode[row.mode].append(row)
+    plain = next(iter(by_mode.values()), [])
+    return [_summary(own, plain) for own in by_mode.values()]
+
+
+def least_latency_s(rows: Iterable[Row]) -> dict[int, float]:
+    """Return the least latency of each window."""
+    least: dict[int, float] = {}
+    for row in rows:
+        least[row.window] = min(row.wall_s, least.get(row.window, row.wall_s))
+    return least
+
+
+def window_speedups(own: Iterable[Row], plain: Iterable[Row]) -> dict[int, float]:
+    """Return target-only's least latency over this mode's, by window."""
+    ours, theirs = least_latency_s(own), least_latency_s(plain)
+    return {window: theirs[window] / ours[window] for window in ours if window in theirs}
+
+
+def block_walls(rows: Iterable[Row]) -> dict[tuple[int, int], float]:
+    """Return the wall time of each (repeat, block)."""
+    return {row.key[1:]: row.block_wall_s for row in rows}
+
+
+def _summary(own: Sequence[Row], plain: Sequence[Row]) -> Summary:
+    walls, plain_walls = block_walls(own), block_walls(plain)
+    ours, theirs = least_latency_s(own), least_latency_s(plain)
+    steps = [step for row in own for step in row.steps]
+    latencies = np.quantile([row.wall_s for row in own], (0.5, 0.9, 0.99))
+    peaks = [row.peak_bytes for row in own if row.peak_bytes is not None]
+    return Summary(
+        mode=own[0].mode,
+        alone=own[0].alone,
+        windows=len(ours),
+        repeats=len({row.repeat for row in own}),
+        audio_s=sum(row.audio_s for row in own),
+        wall_s=sum(walls.values()),
+        tokens=sum(len(row.tokens) for row in own),
+        batch_speedup=_pooled(walls, plain_walls),
+        batch_speedups=tuple(
+            _pooled({place: wall for place, wall in walls.items() if place[0] == repeat}, plain_walls)
+            for repeat in sorted({row.repeat for row in own})
+        ),
+        window_speedup=_ratio(sum(theirs[window] for window in ours), sum(ours.values())),
+        slower=float(np.mean([ours[window] > theirs[window] for window in ours])),
+        clearly_slower=float(np.mean([ours[window] > (1 + TOLERANCE) * theirs[window] for window in ours])),
+        latency_s=(float(latencies[0]), float(latencies[1]), float(latencies[2])),
+        tokens_per_step=_ratio(sum(step.committed for step in steps), len(steps)),
+        histogram=dict(sorted(Counter(step.committed for step in steps).items())),
+        proposed=sum(step.proposed for step in steps),
+        accepted=sum(step.accepted for step in steps),
+        drafted=sum(row.drafted for row in own),
+        lead=_ratio(sum(row.lead for row in own), len(own)),
+        shares=_shares(own, sum(walls.values())),
+        peak_bytes=max(peaks, default=None),
+    )
+
+
+def _pooled(walls: Mapping[tuple[int, int], float], plain: Mapping[tuple[int, int], float]) -> float:
+    """Compare the blocks that both have decoded: a mode that failed half-way has fewer."""
+    both = [place for place in walls if place in plain]
+    return _ratio(sum(plain[place] for place in both), sum(walls[place] for place in both))
+
+
+def _shares(rows: Sequence[Row], wall_s: float) -> Shares:
+    sums: dict[str, float] = defaultdict(float)
+    for row in rows:
+        for name in ("encode_s", "verify_s", "control_s", "draft_s", "wall_s"):
+            sums[name] += getattr(row, name)
+    return Shares(
+        encode=_ratio(sums["encode_s"], wall_s),
+        verify=_ratio(sums["verify_s"], wall_s),
+        control=_ratio(sums["control_s"], wall_s),
+        draft=_ratio(sums["draft_s"], wall_s),
+        wait=_ratio(wall_s - sums["wall_s"], wall_s),
+    )
+
+
+def _ratio(top: float, bottom: float) -> float:
+    return top / bottom if bottom else 0.0

@@ -1,0 +1,171 @@
+"""`as2d bench`: every way to decode, side by side on the same windows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from as2d_cli.cli.exit_codes import ExitCode
+from as2d_cli.errors import OutputError, RequestError
+
+if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
+    from as2d_cli.bench.rows import Results
+    from as2d_cli.bench.run import BenchRequest
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@app.command()
+def bench(  # noqa: PLR0913, PLR0917 - one parameter per option is how typer declares them
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="PATH...", show_default=False, help="Audio files, or folders with a manifest.jsonl."
+        ),
+    ] = None,
+    pair: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A pair of models.toml [default: the first].")
+    ] = None,
+    drafter: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Drafter, instead of the pair's; may be given again."),
+    ] = None,
+    modes: Annotated[
+        str | None,
+        typer.Option(metavar="LIST", help="Modes beside target-only, with commas between [default: all]."),
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, metavar="N", help="How often each window is decoded.")] = 3,
+    limit_windows: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Measure on the first N windows only.")
+    ] = None,
+    language: Annotated[
+        str | None,
+        typer.Option(
+            "--language", "-l", metavar="CODE|auto", help="Spoken language [default: the manifest's]."
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Threads of the target [default: all CPUs].")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Keep every measurement here (JSONL)."),
+    ] = None,
+    from_file: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help="Show kept measurements; measure nothing.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page with tables and plots.")
+    ] = None,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the time line of an AS2D run for Perfetto.")
+    ] = None,
+    oracle: Annotated[
+        bool, typer.Option("--oracle/--no-oracle", help="Replay with every choice to find the best one.")
+    ] = True,
+) -> None:
+    """Decode the same windows in every mode and compare: speed, latency, drafts, text."""
+    from as2d_cli.bench.rows import read_results
+
+    if from_file is not None:
+        if paths:
+            raise RequestError("--from measures nothing, so it takes no files", "leave out one of the two")
+        results = read_results(from_file)
+    else:
+        request = _request(paths, pair, drafter, modes, threads)
+        from dataclasses import replace
+
+        request = replace(
+            request, repeats=repeats, limit=limit_windows, language=_language(language), oracle=oracle
+        )
+        results = _measure(request, output)
+    raise typer.Exit(_show(results, html, trace))
+
+
+def _request(
+    paths: list[Path] | None,
+    pair: str | None,
+    drafters: list[str] | None,
+    modes: str | None,
+    threads: int | None,
+) -> BenchRequest:
+    """Find the models. Raises `RequestError`, or `RegistryError` for an unknown model."""
+    from as2d_cli import weights
+    from as2d_cli.batch import DRAFTER_THREADS, usable_cpus
+    from as2d_cli.bench.modes import choose_modes
+    from as2d_cli.bench.run import BenchRequest
+    from as2d_cli.cli.fetch_progress import shown_progress
+    from as2d_cli.registry import load_registry
+    from as2d_cli.workers import ModelRef
+
+    if not paths:
+        raise RequestError(
+            "there is nothing to measure on", "give audio files, or folders with a manifest.jsonl"
+        )
+    registry = load_registry()
+    chosen = registry.pair(pair)
+    names = list(dict.fromkeys(drafters or [chosen.drafter]))
+    listed = tuple(name.strip() for name in modes.split(",") if name.strip()) if modes is not None else None
+    choose_modes(listed, names)  # a typing error is to be told before anything is fetched
+    for name in names:
+        if not registry.model(name).fits("drafter"):
+            raise RequestError(f"model {name!r} cannot draft", "choose another --drafter")
+    with shown_progress() as progress:
+        target = registry.model(chosen.target)
+        target_model = ModelRef(target, weights.ensure(target, progress), threads or usable_cpus())
+        drafter_models = tuple(
+            ModelRef(entry, weights.ensure(entry, progress), DRAFTER_THREADS)
+            for entry in map(registry.model, names)
+        )
+    command = " ".join(["as2d", *sys.argv[1:]])
+    return BenchRequest(tuple(paths), target_model, drafter_models, listed, command=command)
+
+
+def _language(text: str | None) -> str | None:
+    """Return the code, or None for what the manifest says; "auto" is no language of any model."""
+    from as2d_cli.languages import AUTO, language_code
+
+    return None if text is None else language_code(text) or AUTO
+
+
+def _measure(request: BenchRequest, output: Path | None) -> Results:
+    from as2d_cli.bench.run import Hooks, bench
+
+    with ExitStack() as stack:
+        write: Callable[[str], object] = lambda line: None  # noqa: E731 - nothing is kept
+        if output is not None:
+            try:
+                write = stack.enter_context(output.open("w", encoding="utf-8")).write
+            except OSError as error:
+                raise OutputError(f"{output}: cannot be written: {error}") from error
+        return bench(request, Hooks(lambda line: _discard(write(line)), _note, _progress))
+
+
+def _discard(value: object) -> None:
+    """Take what nobody needs."""
+
+
+def _note(text: str) -> None:
+    typer.echo(f"as2d: {text}", err=True)
+
+
+def _progress(done: int, total: int) -> None:
+    typer.echo(f"as2d: {done} of {total} blocks", err=True)
+
+
+def _show(results: Results, html: Path | None, trace: Path | None) -> ExitCode:
+    from as2d_cli.bench.identity import first_difference
+    from as2d_cli.bench.tables import report
+
+    for line in report(results):
+        typer.echo(line)
+    difference = first_difference(results.rows)
+    if difference is not None:
+        typer.echo(f"as2d: {difference}", err=True)
+        return ExitCode.SOME_FAILED
+    return ExitCode.OK
