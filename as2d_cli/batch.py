@@ -25,6 +25,7 @@ from as2d_cli.pipeline import FileWork, Pipeline
 from as2d_cli.registry import ModelEntry
 from as2d_cli.report import RunReport
 from as2d_cli.resume import Stamp, State, content_of, recipe_of, stamp_of, sweep, sweep_records
+from as2d_cli.selection import apply_stored, first_budget
 from as2d_cli.sources import printable
 from as2d_cli.subtitles import Layout, lay_out
 from as2d_cli.types import DecodeStats, Request, Transcript
@@ -84,6 +85,8 @@ class BatchRequest:
     fail_fast: bool = False
     """Whether the first failure ends the run."""
     compare: bool = False
+    auto_budget: bool = False
+    """Whether this device's profile decides if the drafter is used, and how much."""
     vad: bool = True
     """Whether windows in which nobody speaks are left out."""
     threads: int = field(default_factory=usable_cpus)
@@ -267,8 +270,15 @@ class Batch:
             asked.decode,
         )
         loading = time.perf_counter()
+        budget = None
+        if asked.auto_budget:
+            settings, budget = apply_stored(settings)
         with Engine(settings, note=self._display.note, progress=self._display.steps) as engine:
             self._engine = engine
+            if asked.auto_budget and budget is None and engine.is_drafting:
+                budget = first_budget(engine, settings, self._display.note)
+            if budget is not None:
+                self._report = replace(self._report, budget=budget)
             request = self._checked(engine.target_spec.languages)
             self._check_prompt(settings.target, engine.target_spec.max_prompt_tokens)
             self._began = time.perf_counter()
@@ -364,7 +374,8 @@ class Batch:
         return due.outputs.write(transcript, due.formats, self._recipes, content)
 
     def _counted(self, outcome: FileOutcome) -> FileOutcome:
-        lost = self._engine is not None and not self._engine.is_drafting
+        budget = self._report.budget
+        lost = self._engine is not None and not self._engine.is_drafting and (not budget or budget.drafting)
         self._report = replace(
             self._report,
             done=self._report.done + (outcome.transcript is not None),

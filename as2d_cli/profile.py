@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import platform
 import time
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -13,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from as2d_cli.cache import cache_root
+from as2d_cli.device import device
 from as2d_cli.errors import As2dError
 from as2d_cli.measure import DraftCosts, PairCosts, TargetCosts
 from as2d_cli.workers import ModelRef
@@ -31,21 +30,6 @@ class Profile:
     measured_at: float
     """Seconds since the epoch."""
     costs: PairCosts
-
-
-def device() -> str:
-    """Describe the processor and how many of its cores this process may use."""
-    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{_processor()}, {cpus} CPUs, {platform.system()} {platform.machine()}"
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "Hardware"))]
-    return names[0] if names else platform.processor() or platform.machine()
 
 
 def profile_key(target: ModelRef, drafter: ModelRef) -> dict[str, str]:

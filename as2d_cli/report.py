@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from as2d_cli.budget import Budget
 from as2d_cli.pipeline import Comparison
 from as2d_cli.types import DecodeStats
 
@@ -36,6 +37,8 @@ class RunReport:
     differing: tuple[str, ...] = ()
     """Windows whose tokens differ with drafts, each as `FILE at S s`."""
     interrupted: bool = False
+    budget: Budget | None = None
+    """What was chosen by this device's profile, if that was left to it."""
     stopped: bool = False
     """Whether the first failure ended the run, as asked."""
 
@@ -71,6 +74,8 @@ class RunReport:
         lines = [self._files_line()]
         if self.stats.steps:
             lines += [self._speed_line(), self._decoding_line(), self._shares_line()]
+        if self.budget is not None:
+            lines.append(_budget_line(self.budget))
         if self.silent_windows:
             lines.append(f"{_count(self.silent_windows, 'window')} without speech not decoded")
         if self.doubtful_windows:
@@ -93,6 +98,7 @@ class RunReport:
             "skipped": self.skipped,
             "failed": self.failed,
             "interrupted": self.interrupted,
+            "budget": self.budget and asdict(self.budget),
             "stopped": self.stopped,
             "audio_s": round(self.audio_s, 3),
             "silent_windows": self.silent_windows,
@@ -121,15 +127,28 @@ class RunReport:
     def _decoding_line(self) -> str:
         stats = self.stats
         line = f"target {self.target}, drafter {self.drafter or 'none'}"
-        if self.drafter and self.drafter_lost:
+        if self.budget is not None and not self.budget.drafting:
+            line = f"target {self.target}, drafter none"
+        elif self.drafter and self.drafter_lost:
             line += " (lost)"
-        if self.drafter and not stats.proposed:
+        elif self.drafter and not stats.proposed:
             line += " (unused)"
         line += f": {stats.tokens_per_step:.2f} tokens per step"
         return f"{line}, {stats.acceptance:.0%} of proposed tokens accepted" if stats.proposed else line
 
     def _shares_line(self) -> str:
         return "time: " + ", ".join(f"{name} {share:.0%}" for name, share in self.shares.items())
+
+
+def _budget_line(budget: Budget) -> str:
+    """Say in one line what was chosen for this device, and why."""
+    chosen = f"up to {budget.cap} draft tokens per step" if budget.drafting else "no drafts"
+    line = f"chosen for this device: {chosen}: {budget.reason}"
+    if budget.drafted_s is None or budget.plain_s is None:
+        return line
+    return (
+        f"{line} (predicted for a slow window: {budget.drafted_s:.2f} s with, {budget.plain_s:.2f} s without)"
+    )
 
 
 def stats_dict(stats: DecodeStats) -> dict[str, Any]:

@@ -71,6 +71,7 @@ def batch_request(options: Options) -> tuple[BatchRequest, tuple[str, ...]]:
         inputs=inputs.found,
         target=target,
         drafter=drafter,
+        auto_budget=options.drafter is None and options.draft_tokens == AUTO and not options.compare,
         language=language,
         prompt=prompt,
         timed=options.json or any(name != "txt" for name in formats),

@@ -1,0 +1,105 @@
+"""`as2d profile`: what this device makes of a pair of models."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from as2d_cli.errors import RequestError
+
+app = typer.Typer(
+    help="Measure, show and forget what drafts are worth on this device.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+_Pair = Annotated[str | None, typer.Option("--pair", metavar="NAME", help="A pair of models.toml.")]
+_Threads = Annotated[int | None, typer.Option(min=1, metavar="N", help="Threads of the target.")]
+
+
+@app.command()
+def run(pair: _Pair = None, threads: _Threads = None) -> None:
+    """Measure a pair now (about 15 s; best on a machine with nothing else to do) and keep the result."""
+    from as2d_cli import weights
+    from as2d_cli.batch import DRAFTER_THREADS, usable_cpus
+    from as2d_cli.cli.fetch_progress import shown_progress
+    from as2d_cli.device import is_quiet
+    from as2d_cli.engine import Engine, EngineSettings
+    from as2d_cli.registry import load_registry
+    from as2d_cli.selection import measure_pair
+    from as2d_cli.workers import ModelRef
+
+    registry = load_registry()
+    chosen = registry.pair(pair)
+    with shown_progress() as progress:
+        target, drafter = (
+            ModelRef(entry, weights.ensure(entry, progress), count)
+            for entry, count in (
+                (registry.model(chosen.target), threads or usable_cpus()),
+                (registry.model(chosen.drafter), DRAFTER_THREADS),
+            )
+        )
+    if not is_quiet():
+        typer.echo("as2d: other work is running on this machine: the figures will be off", err=True)
+    settings = EngineSettings(target, drafter)
+    with Engine(settings, note=lambda text: typer.echo(f"as2d: {text}", err=True)) as engine:
+        budget = measure_pair(engine, settings)
+    typer.echo(f"{chosen.name}: {budget.reason}")
+
+
+@app.command()
+def show(
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything, as JSON lines.")] = False,
+) -> None:
+    """Show the stored profiles."""
+    from as2d_cli import profile
+    from as2d_cli.budget import choose_budget
+
+    for path in sorted(profile.profiles_folder().glob("*.json")):
+        try:
+            stored = profile.read(path)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            typer.echo(f"as2d: {path}: damaged; it will be measured anew", err=True)
+            continue
+        if as_json:
+            typer.echo(json.dumps(asdict(stored)))
+            continue
+        budget, costs = choose_budget(stored.costs), stored.costs
+        day = time.strftime("%Y-%m-%d %H:%M", time.localtime(stored.measured_at))
+        typer.echo(f"{stored.key['target']} + {stored.key['drafter']}, threads {stored.key['threads']}")
+        typer.echo(f"  measured {day} on {stored.key['device']}, MNN {stored.key['mnn']}")
+        typer.echo(f"  target: window {costs.target.encode_ms:.0f} ms, step {_row(costs.target.step_ms())}")
+        typer.echo(
+            f"  drafter: window {costs.drafter.encode_ms:.0f} ms, token {costs.drafter.token_ms:.1f} ms"
+        )
+        typer.echo(
+            f"  both at once: target {costs.target_busy.encode_ms / costs.target.encode_ms:.2f}x, "
+            f"drafter {costs.drafter_busy.token_ms / costs.drafter.token_ms:.2f}x the time"
+        )
+        typer.echo(f"  {budget.reason}")
+
+
+def _row(table: dict[int, float]) -> str:
+    return (
+        ", ".join(f"{rows}: {table[rows]:.1f}" for rows in (2, 5, 8, 16, 24) if rows in table) + " ms by rows"
+    )
+
+
+@app.command()
+def clear() -> None:
+    """Forget all profiles; they are measured anew when needed."""
+    from as2d_cli import profile
+
+    paths = list(profile.profiles_folder().glob("*.json"))
+    for path in paths:
+        try:
+            path.unlink()
+        except OSError as error:
+            raise RequestError(f"{path}: cannot be removed: {error}") from error
+    typer.echo(f"removed {len(paths)} profile{'' if len(paths) == 1 else 's'}")

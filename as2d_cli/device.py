@@ -1,0 +1,51 @@
+"""What machine this is, and whether it has time for a measurement."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from pathlib import Path
+
+_SAMPLE_S = 0.3
+_QUIET_SHARE = 0.8
+"""Least share of all processors that must be idle for a measurement to mean anything."""
+
+
+def device() -> str:
+    """Describe the processor and how many of its cores this process may use."""
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{_processor()}, {cpus} CPUs, {platform.system()} {platform.machine()}"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "Hardware"))]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def is_quiet() -> bool:
+    """Tell whether nearly all processors are idle, watching them for a moment.
+
+    Where the system does not say (no /proc/stat), the load average must do.
+    """
+    before = _ticks()
+    if before is None:
+        return os.getloadavg()[0] < (1 - _QUIET_SHARE) * (os.cpu_count() or 1)
+    time.sleep(_SAMPLE_S)
+    after = _ticks() or before
+    total, idle = after[0] - before[0], after[1] - before[1]
+    return total > 0 and idle / total >= _QUIET_SHARE
+
+
+def _ticks() -> tuple[int, int] | None:
+    """Return clock ticks of all processors since the start: all, and idle ones (proc(5))."""
+    try:
+        fields = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]
+    except OSError:
+        return None
+    ticks = [int(field) for field in fields]
+    return sum(ticks), ticks[3] + ticks[4]
