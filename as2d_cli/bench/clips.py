@@ -59,7 +59,7 @@ def find_clips(paths: Sequence[Path]) -> list[Clip]:
 def _listed(folder: Path) -> Iterator[Clip]:
     manifest = folder / MANIFEST
     try:
-        lines = manifest.read_text(encoding="utf-8").splitlines()
+        lines = manifest.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(
             f"{manifest}: cannot be read: {error}",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -162,11 +162,13 @@ def verdicts(
     Raises `DecodeError` if a replay does not give the recorded text.
     """
     plain = [row for row in rows if row.kind == "plain" and row.mode == rows[0].mode]
-    costs = {name: replay_costs(own.costs) for name, own in recorded.items()}
-    choices = catalog([], CAPS, [], target_threads)
-    recordings = {
-        choices[0].setup: Recording(recorded_windows(plain, None, spec), next(iter(costs.values())))
+    costs = {
+        name: replace(replay_costs(own.costs), control_ms=_control_ms(rows, name))
+        for name, own in recorded.items()
     }
+    alone = replace(next(iter(costs.values())), control_ms=_control_ms(rows, None))
+    choices = catalog([], CAPS, [], target_threads)
+    recordings = {choices[0].setup: Recording(recorded_windows(plain, None, spec), alone)}
     for name, own in recorded.items():
         setup = Setup(name, target_threads, own.threads)
         choices += tuple(Choice(setup, cap) for cap in CAPS)
@@ -192,6 +194,13 @@ def _verdict(name: str, verdict: Verdict, native_ms: float | None = None) -> Ora
 def _name(choice: Choice) -> str:
     drafter = choice.setup.drafter
     return "target-only" if drafter is None else f"as2d-{choice.cap} {drafter}"
+
+
+def _control_ms(rows: Sequence[Row], drafter: str | None) -> float:
+    """Return what the run itself took for alignment and bookkeeping, per step."""
+    own = [row for row in rows if row.kind in {"plain", "as2d"} and row.drafter == drafter]
+    steps = sum(len(row.steps) for row in own)
+    return sum(row.control_s for row in own) * 1e3 / steps if steps else 0.0
 
 
 def _native_ms(rows: Sequence[Row], choice: Choice) -> float | None:

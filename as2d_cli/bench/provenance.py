@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from as2d_cli import __version__
+from as2d_cli.device import device
 from as2d_cli.plugins import list_plugins
-from as2d_cli.profile import device
 from as2d_cli.workers import ModelRef
 
 _GIT_S = 5.0

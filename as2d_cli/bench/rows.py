@@ -145,7 +145,7 @@ def read_results(path: Path) -> Results:
     """Read what a run has written. Raises `RequestError`, naming the line that is not understood."""
     results = Results()
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"{path}: cannot be read: {error}") from error
     for number, line in enumerate(lines, start=1):

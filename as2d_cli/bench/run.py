@@ -150,7 +150,7 @@ class _Run:
                 self._note(f"{AUTO}, {name}: {_said(budget)}")
         if not paying:
             return None, 0
-        best = min(paying, key=lambda name: paying[name].drafted_s)
+        best = min(paying, key=lambda name: paying[name].drafted_s or 0.0)
         return best, paying[best].cap
 
     def _runners(self, modes: Sequence[Mode]) -> dict[str, Runner]:
@@ -247,4 +247,6 @@ def _staircase(name: str, stored: profile.Profile) -> Staircase:
 
 
 def _said(budget: Budget) -> str:
+    if budget.drafted_s is None or budget.plain_s is None:
+        return budget.reason
     return f"{budget.reason} ({budget.drafted_s:.2f} s against {budget.plain_s:.2f} s predicted)"

@@ -160,10 +160,16 @@ def _progress(done: int, total: int) -> None:
 
 def _show(results: Results, html: Path | None, trace: Path | None) -> ExitCode:
     from as2d_cli.bench.identity import first_difference
+    from as2d_cli.bench.page import page
     from as2d_cli.bench.tables import report
+    from as2d_cli.bench.trace import trace_json
+    from as2d_cli.writers import write_atomic
 
     for line in report(results):
         typer.echo(line)
+    for path, write in ((html, page), (trace, trace_json)):
+        if path is not None:
+            write_atomic(path, write(results))
     difference = first_difference(results.rows)
     if difference is not None:
         typer.echo(f"as2d: {difference}", err=True)
