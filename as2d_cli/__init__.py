@@ -13,21 +13,49 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from as2d_cli.api import transcribe
     from as2d_cli.batch import FileOutcome
-    from as2d_cli.errors import As2dError
+    from as2d_cli.errors import (
+        As2dError,
+        AudioError,
+        DecodeError,
+        ModelError,
+        OutputError,
+        PluginError,
+        RegistryError,
+        RequestError,
+    )
     from as2d_cli.types import Segment, Transcript, Word
 
 __version__ = "0.1.0"
-__all__ = ["As2dError", "FileOutcome", "Segment", "Transcript", "Word", "__version__", "transcribe"]
+__all__ = [
+    "As2dError",
+    "AudioError",
+    "DecodeError",
+    "FileOutcome",
+    "ModelError",
+    "OutputError",
+    "PluginError",
+    "RegistryError",
+    "RequestError",
+    "Segment",
+    "Transcript",
+    "Word",
+    "__version__",
+    "transcribe",
+]
 
-_HOMES = {"transcribe": "api", "FileOutcome": "batch", "As2dError": "errors"}
-"""Modules of the names above; `types` of those that are not here. Imported at first use: numpy is slow."""
+
+def _home(name: str) -> str:
+    """Return the module that defines a public name."""
+    if name.endswith("Error"):
+        return "errors"
+    return {"transcribe": "api", "FileOutcome": "batch"}.get(name, "types")
 
 
 def __getattr__(name: str) -> object:
-    """Import what is public when it is first asked for."""
+    """Import what is public when it is first asked for: numpy, for one, takes its time."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value: object = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'types')}"), name)
+    value: object = getattr(import_module(f"{__name__}.{_home(name)}"), name)
     return value

@@ -23,6 +23,7 @@ from typing import BinaryIO, TypeAlias
 
 from as2d_cli.cache import cache_root
 from as2d_cli.inputs import Input
+from as2d_cli.spawning import is_alive
 
 Stamp: TypeAlias = tuple[int, int | None]
 """Size in bytes, and time of the last change in nanoseconds where there is one."""
@@ -162,7 +163,7 @@ def sweep(folder: Path) -> None:
     except OSError:
         return
     for entry, part in parts:
-        if part and not _is_alive(int(part.group(1))):
+        if part and not is_alive(int(part.group(1))):
             with suppress(OSError):
                 Path(entry.path).unlink()
 
@@ -183,16 +184,6 @@ def _holds(source: Input, content: Content) -> bool:
         return status.st_mtime_ns == content.time_ns or digest_of(source.path) == content.sha256
     except OSError:
         return False
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # somebody else's
-        return True
-    return True
 
 
 def _root() -> Path:

@@ -6,18 +6,24 @@ afterwards, so a slot can be given on without waiting for a process that is late
 
 from __future__ import annotations
 
+import os
+import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.shared_memory import SharedMemory
+from pathlib import Path
 
 import numpy as np
 
 from as2d_cli.decoding import DraftStream
+from as2d_cli.spawning import is_alive
 from as2d_cli.types import Features, FeatureSpec
 
 DRAFT_CAPACITY = 1024
 """Draft tokens per window, over twice Whisper's longest text; cutting a longer draft costs speed only."""
 
 _ALIGNMENT = 64
+_PREFIX = "as2d-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,13 @@ class Slots:
         """Create the shared memory, or attach to the one called `name`. Raises `OSError`."""
         self.layout = layout
         size = layout.count * layout.slot_bytes
-        self._memory = SharedMemory(name, create=name is None, size=size)
+        if name is None:
+            _sweep()
+            self._memory = SharedMemory(
+                f"{_PREFIX}{os.getpid()}-{secrets.token_hex(4)}", create=True, size=size
+            )
+        else:
+            self._memory = SharedMemory(name)
         self._buffer = memoryview(self._memory.buf or b"")
         self._streams = [
             DraftStream(self._buffer[slot * layout.slot_bytes :], DRAFT_CAPACITY)
@@ -87,6 +99,15 @@ class Slots:
     def unlink(self) -> None:
         """Remove the memory once all processes have let go of it."""
         self._memory.unlink()
+
+
+def _sweep() -> None:
+    """Remove what is left of runs all of whose processes were killed; Linux shows shared memory as files."""
+    for path in Path("/dev/shm").glob(f"{_PREFIX}*-*"):
+        process = path.name.removeprefix(_PREFIX).partition("-")[0]
+        if process.isdecimal() and not is_alive(int(process)):
+            with suppress(OSError):
+                path.unlink()
 
 
 def _bytes_of(spec: FeatureSpec) -> int:

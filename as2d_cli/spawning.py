@@ -10,11 +10,23 @@ over and over, and a prompt has no script to import.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from multiprocessing import resource_tracker
 from multiprocessing.context import SpawnProcess
 from types import ModuleType
+
+
+def is_alive(process: int) -> bool:
+    """Tell whether a process of this number lives."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True
 
 
 def start(process: SpawnProcess) -> None:

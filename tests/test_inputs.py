@@ -122,7 +122,7 @@ def test_standard_input_is_kept_so_that_it_can_seek(place, monkeypatch):
     ours, theirs = os.pipe()
     os.write(theirs, (place / "talks" / "a.wav").read_bytes())
     os.close(theirs)
-    with open(ours, encoding="utf-8") as stdin:
+    with os.fdopen(ours, encoding="utf-8") as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
         (one,) = find_inputs(["-"]).found
     with one.stream as stream:

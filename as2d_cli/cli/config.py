@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import typer
-from typer.main import get_command
 
 from as2d_cli import cache
 from as2d_cli.cli import transcribe
@@ -61,7 +60,7 @@ def path() -> None:
 
 
 def _settings() -> list[_Setting]:
-    command = get_command(transcribe.app)
+    command = transcribe.command()
     context = command.make_context("transcribe", [])
     settings = []
     for name in setting_kinds(command):

@@ -53,6 +53,16 @@ class Options:
     verbose: bool
     progress: bool
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether only results and errors are to be seen; a flag to the contrary goes before a setting."""
+        return self.quiet and not (self.verbose and "verbose" in self.given)
+
+    @property
+    def is_verbose(self) -> bool:
+        """Whether more than usual is to be seen."""
+        return self.verbose and not self.is_quiet
+
 
 def batch_request(options: Options) -> tuple[BatchRequest, tuple[str, ...]]:
     """Make sense of the options; return what is asked for, and what to tell of the search for inputs.

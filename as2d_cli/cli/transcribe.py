@@ -6,9 +6,11 @@ import signal
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
+from typer.core import TyperCommand
+from typer.main import get_command
 
 from as2d_cli.cli.exit_codes import ExitCode
 from as2d_cli.cli.messages import Messages
@@ -203,6 +205,11 @@ def transcribe(  # noqa: PLR0913, PLR0917 - one parameter per option is how type
     raise typer.Exit(run(options))
 
 
+def command() -> TyperCommand:
+    """Return the command as typer sees it, with all its options."""
+    return cast("TyperCommand", get_command(app))
+
+
 def run(options: Options) -> ExitCode:
     """Do what the options ask for. Raises `As2dError` if there is no way to begin or to go on."""
     from as2d_cli.batch import Batch
@@ -212,7 +219,7 @@ def run(options: Options) -> ExitCode:
 
     signal.signal(signal.SIGINT, _interrupt)
     request, notes = batch_request(options)
-    messages = Messages(quiet=options.quiet, verbose=options.verbose)
+    messages = Messages(quiet=options.is_quiet, verbose=options.is_verbose)
     for note in notes:
         messages.note(note)
     with TerminalDisplay(messages, bar=options.progress) as display:

@@ -1,0 +1,104 @@
+"""Transcription from a program: the same as the command, without a guard, without a wait at import."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import as2d_cli
+from as2d_cli import FileOutcome, transcribe
+
+DATA = Path(__file__).parent / "data"
+
+
+def test_a_function_gives_what_the_command_gives(as2d, scripted, sound):
+    source = sound("a.wav", 40)
+    (outcome,) = transcribe(source)
+    assert isinstance(outcome, FileOutcome)
+    assert outcome.source == source
+    assert outcome.transcript.text + "\n" == as2d("transcribe", source).out
+    assert outcome.transcript.segments
+    assert outcome.stats.tokens_per_step > 1
+
+
+def test_all_that_the_command_can_do_can_be_asked_for(scripted, sound, tmp_path):
+    sound("talks/a.wav"), sound("talks/deep/b.wav")
+    (tmp_path / "talks" / "bad.wav").write_text("no sound")
+    outcomes = {
+        outcome.source.name: outcome
+        for outcome in transcribe(
+            [str(tmp_path / "talks")],
+            model="speaker",
+            drafter="none",
+            language="German",
+            prompt="about",
+            hotwords=["the", "and"],
+            word_timestamps=True,
+            threads=1,
+            output_formats=["txt", "txt"],
+            output_dir=tmp_path / "out",
+        )
+    }
+    assert outcomes["bad.wav"].error.message.endswith("not audio, or too damaged to open")
+    assert outcomes["a.wav"].transcript.language == "de"
+    assert outcomes["a.wav"].transcript.drafter is None
+    assert outcomes["a.wav"].transcript.segments[0].words
+    assert outcomes["b.wav"].written == (tmp_path / "out" / "deep" / "b.txt",)
+    (again,) = transcribe(
+        sound("talks/a.wav"),
+        prompt="about",
+        hotwords=["the", "and"],
+        language="de",
+        output_formats=["txt"],
+        output_dir=tmp_path / "out",
+    )
+    assert again.is_skipped
+
+
+def test_hotwords_and_prompt_are_joined_as_the_command_does(as2d, scripted, sound):
+    source = sound("a.wav")
+    (outcome,) = transcribe(source, prompt="about", hotwords=["the", "and"])
+    said = as2d("transcribe", source, "--prompt", "about", "--hotwords", "the, and").out
+    assert outcome.transcript.text + "\n" == said
+
+
+@pytest.mark.parametrize("wrong", [{"language": "germn"}, {"output_formats": ["str"]}, {"drafter": "speakr"}])
+def test_what_makes_no_sense_is_refused(scripted, sound, wrong):
+    with pytest.raises(as2d_cli.As2dError):
+        next(transcribe(sound("a.wav"), **wrong))
+
+
+def test_closing_early_leaves_no_process(scripted, sound):
+    import multiprocessing
+
+    outcomes = transcribe([sound("a.wav"), sound("b.wav"), sound("c.wav")])
+    next(outcomes)
+    outcomes.close()
+    assert not [one for one in multiprocessing.active_children() if one.name.startswith("as2d")]
+
+
+@pytest.mark.parametrize("piped", [False, True])
+def test_a_script_needs_no_guard_and_a_prompt_will_do(scripted, sound, tmp_path, piped):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from as2d_cli import transcribe\nprint('once')\n"
+        f"for outcome in transcribe({str(sound('a.wav'))!r}):\n"
+        "    print(len(outcome.transcript.text.split()))\n"
+    )
+    with script.open() as stdin:
+        command = [sys.executable, "-" if piped else script]
+        ended = subprocess.run(command, stdin=stdin, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.stdout, ended.stderr) == ("once\n40\n", "")
+
+
+def test_importing_the_package_is_cheap_and_every_public_name_is_there():
+    code = (
+        "import sys, as2d_cli\n"
+        "assert not {'numpy', 'typer', 'rich'} & set(sys.modules)\n"
+        "from as2d_cli import *\n"
+        "assert callable(transcribe)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="no attribute 'transcrib'"):
+        _ = as2d_cli.transcrib
