@@ -69,24 +69,35 @@ def read(path: Path) -> Profile:
     """Read one profile. Raises `OSError`, or `ValueError`, `KeyError`, `TypeError` if it is damaged."""
     raw = json.loads(path.read_text(encoding="utf-8"))
     costs = raw["costs"]
-    profile = Profile(
+    return Profile(
         key={str(name): str(value) for name, value in raw["key"].items()},
         measured_at=float(raw["measured_at"]),
         costs=PairCosts(
             _target(costs["target"]),
             _target(costs["target_busy"]),
-            DraftCosts(**costs["drafter"]),
-            DraftCosts(**costs["drafter_busy"]),
+            _drafter(costs["drafter"]),
+            _drafter(costs["drafter_busy"]),
         ),
     )
-    profile.costs.steps()  # refuses costs that are not positive numbers
-    return profile
 
 
 def _target(raw: dict[str, Any]) -> TargetCosts:
     for name in ("short_ms", "long_ms"):
-        raw[name] = {int(rows): float(ms) for rows, ms in raw[name].items()}
+        raw[name] = {int(rows): _positive(ms) for rows, ms in raw[name].items()}
+    _positive(raw["encode_ms"])
     return TargetCosts(**raw)
+
+
+def _drafter(raw: dict[str, Any]) -> DraftCosts:
+    _positive(raw["encode_ms"])
+    _positive(raw["token_ms"])
+    return DraftCosts(**raw)
+
+
+def _positive(ms: object) -> float:
+    if not isinstance(ms, float | int) or not 0 < ms < float("inf"):
+        raise ValueError(f"{ms!r} is no time that work can take")
+    return float(ms)
 
 
 def store(key: dict[str, str], costs: PairCosts) -> Profile:

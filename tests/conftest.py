@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from as2d_cli.measure import ROWS, DraftCosts, PairCosts, TargetCosts
+
 AS2D = Path(sys.executable).with_name("as2d")
 SPEECH = Path(__file__).parent / "data" / "jfk.flac"
 TARGET = {"seed": 1, "words": 40, "encode_ms": 100.0, "step_ms": 2.0}  # drafts have time to come
@@ -70,10 +72,29 @@ def scripted(tmp_path, monkeypatch, scripted_cache):
         registry = tmp_path / "models.toml"
         registry.write_text("\n".join(lines), encoding="utf-8")
         monkeypatch.setenv("AS2D_MODELS", str(registry))
+        monkeypatch.setenv("AS2D_DRAFTER", "hearer")  # a choice by measurement would vary with the machine
         monkeypatch.setenv("AS2D_CACHE_DIR", str(scripted_cache))
 
     choose()
     return choose
+
+
+@pytest.fixture
+def pair_costs():
+    """Make the costs of a pair of models; each slows the other by `stretch` while both are at work."""
+    stairs = {rows: 4.0 + 0.9 * rows for rows in ROWS}
+
+    def make(encode_ms, token_ms, stretch=1.0):
+        def target(factor):
+            table = {rows: ms * factor for rows, ms in stairs.items()}
+            return TargetCosts(600.0 * factor, table, table, row_invariant=True, peak_bytes=400_000_000)
+
+        def drafter(factor):
+            return DraftCosts(encode_ms * factor, token_ms * factor, peak_bytes=300_000_000)
+
+        return PairCosts(target(1.0), target(stretch), drafter(1.0), drafter(stretch))
+
+    return make
 
 
 @pytest.fixture

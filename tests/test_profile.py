@@ -1,0 +1,67 @@
+"""Profiles: kept for one device and pair, and measured anew when they cannot be trusted."""
+
+import json
+
+import pytest
+
+from as2d_cli import profile
+from as2d_cli.model_sources import NoSource
+from as2d_cli.registry import ModelEntry
+from as2d_cli.workers import ModelRef
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("AS2D_CACHE_DIR", str(tmp_path))
+
+
+@pytest.fixture
+def key(tmp_path):
+    def model(name, threads):
+        return ModelRef(ModelEntry(name, "scripted", "any", NoSource()), tmp_path / "a1b2", threads)
+
+    return profile.profile_key(model("speaker", 2), model("hearer", 1))
+
+
+def test_what_is_stored_is_loaded_again(pair_costs, key):
+    stored = profile.store(key, pair_costs(200.0, 2.0, 1.5))
+    assert profile.load(key) == stored
+    assert stored.costs.target_busy.encode_ms == 900.0
+
+
+def test_the_key_names_all_that_costs_depend_on(key):
+    assert set(key) == {"format", "device", "mnn", "target", "drafter", "threads"}
+    assert key["threads"] == "2+1"
+    assert key["target"] == "speaker/a1b2"
+
+
+@pytest.mark.parametrize("field", ["device", "mnn", "target", "drafter", "threads"])
+def test_a_profile_of_something_else_is_not_used(pair_costs, key, field):
+    profile.store(key, pair_costs(200.0, 2.0))
+    assert profile.load(key | {field: "other"}) is None
+
+
+def test_a_foreign_profile_under_this_name_is_not_used(pair_costs, key):
+    profile.store(key, pair_costs(200.0, 2.0))
+    path = profile.path_of(key)
+    path.write_text(path.read_text().replace('"mnn": "3', '"mnn": "9'))
+    assert profile.load(key) is None
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "null", '{"key": {}}', '{"key": {}, "measured_at": 0, "costs": 3}']
+)
+def test_a_damaged_profile_is_none(pair_costs, key, content):
+    profile.store(key, pair_costs(200.0, 2.0))
+    profile.path_of(key).write_text(content)
+    assert profile.load(key) is None
+
+
+@pytest.mark.parametrize("ms", [0, -1, float("nan"), "fast"])
+def test_costs_that_no_machine_has_are_none(pair_costs, key, ms):
+    profile.store(key, pair_costs(200.0, 2.0))
+    path = profile.path_of(key)
+    raw = json.loads(path.read_text())
+    raw["costs"]["target"]["short_ms"]["8"] = ms
+    path.write_text(json.dumps(raw))
+    assert profile.load(key) is None
