@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -138,7 +139,7 @@ def test_a_difference_found_by_comparing_is_said_even_when_quiet_and_fails(
     [
         (["--compare", "--drafter", "none"], "--compare does nothing without a drafter"),
         (["--draft-tokens", "5", "--drafter", "none"], "--draft-tokens does nothing without a drafter"),
-        (["--align", "edit", "--model", "hearer"], "--align does nothing without a drafter"),
+        (["--align", "edit", "--drafter", "none"], "--align does nothing without a drafter"),
         (["--word-timestamps"], "--word-timestamps does nothing without JSON"),
         (["--word-timestamps", "-f", "srt"], "--word-timestamps does nothing without JSON"),
         (["--overwrite"], "--overwrite does nothing without files"),
@@ -261,7 +262,7 @@ def test_closed_standard_streams_do_no_harm(scripted, sound, tmp_path):
     assert len((tmp_path / "a.txt").read_text().split()) == 40
 
 
-def on_a_terminal(command, cwd):
+def on_a_terminal(command, cwd, **environment):
     """Run a command whose stderr (only) is a terminal; return its stdout and what the terminal got."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -270,7 +271,7 @@ def on_a_terminal(command, cwd):
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=theirs,
-        env=os.environ | {"TERM": "xterm", "COLUMNS": "100"},
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "100"} | environment,
     )
     os.close(theirs)
     seen = b""
@@ -306,3 +307,28 @@ def test_a_terminal_gets_a_bar_and_stdout_stays_clean(as2d, scripted, sound, tmp
     assert "\x1b" not in seen
     assert "as2d: 2 of 2 files done" in seen
     assert on_a_terminal([*command, "--quiet"], tmp_path)[1] == ""
+
+
+def test_without_colour_the_bar_has_none(scripted, sound, tmp_path):
+    command = [AS2D, "transcribe", sound("a.wav", 20)]
+    colour = re.compile("\x1b\\[[0-9;]*(3[0-7]|38;5;[0-9]+)m")
+    assert colour.search(on_a_terminal(command, tmp_path)[1])
+    _, seen = on_a_terminal(command, tmp_path, NO_COLOR="1")
+    assert "1/1 files" in seen
+    assert not colour.search(seen)
+
+
+def test_no_process_reads_standard_input(scripted, sound, tmp_path):
+    sound("a.wav"), sound("b.wav")
+    script = 'printf "first\\nsecond\\n" | { "$0" transcribe a.wav --quiet; cat; }'
+    ended = subprocess.run(["sh", "-c", script, AS2D], cwd=tmp_path, check=True, capture_output=True)
+    assert ended.stdout.endswith(b"first\nsecond\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [("as2d tr", "transcribe"), ("as2d transcribe --lang", "--language"), ("as2d config s", "show")],
+)
+def test_shells_can_complete_commands_and_options(as2d, words, wanted):
+    ended = as2d(_AS2D_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1))
+    assert wanted in ended.out.split()
