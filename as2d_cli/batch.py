@@ -40,7 +40,7 @@ RECIPE = 1
 _WITHOUT_INFLUENCE = frozenset(
     {
         *("inputs", "folder", "overwrite", "fail_fast"),
-        *("drafter", "compare", "threads", "decode"),
+        *("drafter", "compare", "threads", "decode", "auto_budget"),
         *("target", "timed", "word_timestamps", "formats", "layout"),
     }
 )

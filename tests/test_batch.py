@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+from dataclasses import fields, replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from as2d_cli.batch import Batch, BatchRequest, Display, usable_cpus
 from as2d_cli.errors import ModelError, RequestError
 from as2d_cli.inputs import Input
 from as2d_cli.registry import load_registry
+from as2d_cli.workers import DecodeSettings
 
 
 class Watch(Display):
@@ -228,4 +230,45 @@ def test_threads_default_to_the_processors_this_process_may_use():
         usable_cpus() == len(os.sched_getaffinity(0))
         if hasattr(os, "sched_getaffinity")
         else usable_cpus() > 0
+    )
+
+
+def test_only_what_decides_the_text_of_a_file_makes_it_stale(scripted, sound):
+    registry = load_registry()
+    sources = (Input(sound("a.wav")),)
+    usual = BatchRequest(sources, registry.model("speaker"), formats=("txt", "json", "srt"))
+
+    def stale(**changes):
+        before, after = (Batch(request)._recipes for request in (usual, replace(usual, **changes)))
+        return {name for name in before if before[name] != after.get(name)}
+
+    without = {
+        "drafter": registry.model("hearer"),
+        "timed": True,
+        "overwrite": True,
+        "fail_fast": True,
+        "compare": True,
+        "threads": 7,
+        "decode": DecodeSettings(3),
+        "auto_budget": True,
+    }
+    assert {name: stale(**{name: value}) for name, value in without.items()} == {
+        key: set() for key in without
+    }
+    assert stale(word_timestamps=True) == {"json"}
+    assert stale(language="de") == stale(prompt="x") == {"txt", "json", "srt"}
+    assert stale(target=registry.model("hearer")) == {"txt", "json", "srt"}
+    decided = {
+        "inputs",
+        "formats",
+        "folder",
+        "target",
+        "word_timestamps",
+        "language",
+        "prompt",
+        "layout",
+        "vad",
+    }
+    assert {field.name for field in fields(BatchRequest)} <= set(without) | decided, (
+        "decide on the new option"
     )

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
+from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TextColumn
 from rich.progress import Progress as Bars
 from rich.text import Text
 
@@ -78,6 +78,7 @@ class Bar:
         self._tally = Tally(sources)
         self._steps = Progress(0, 0, 0)
         self._bars = Bars(
+            SpinnerColumn("line"),  # turns by itself: a window may take its time
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             _Figures(),

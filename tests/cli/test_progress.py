@@ -1,6 +1,8 @@
 """What the bar counts, and how it looks."""
 
 import io
+import re
+import time
 from pathlib import Path
 
 import pytest
@@ -45,3 +47,27 @@ def test_names_are_shown_as_they_are_and_the_bar_gives_way(sound):
     assert "[red]x[bold].wav" in terminal.getvalue()
     assert "3.0 tokens per step" in terminal.getvalue()
     assert "HERE" in terminal.getvalue()
+
+
+def test_the_bar_moves_while_nothing_is_heard_of_the_models(sound):
+    terminal = io.StringIO()
+    bar = Bar([sound("a.wav", 3)], Console(file=terminal, force_terminal=True, width=100))
+    time.sleep(0.7)
+    bar.stop()
+    seen = re.sub("\x1b\\[[0-9;]*m", "", terminal.getvalue())
+    assert {mark for mark in "-\\|/" if f"{mark} 1/1 files" in seen} >= set("-\\|")
+    assert "0:03" in seen
+
+
+def test_figures_are_weighted_by_seconds_and_say_how_fast_and_how_long(sound):
+    terminal = io.StringIO()
+    long, short = sound("long.wav", 30), sound("short.wav", 10)
+    bar = Bar([long, short], Console(file=terminal, force_terminal=True, width=100))
+    time.sleep(0.3)
+    bar.window(long, 30)
+    bar.file(long)
+    time.sleep(0.3)
+    bar.stop()
+    figures = re.search(r"2/2 files.* 0:30/0:40  (\d+\.\d)x  0:0\d left", terminal.getvalue())
+    assert figures, terminal.getvalue()
+    assert float(figures.group(1)) < 30 / 0.25
