@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from as2d_cli.errors import ModelError
 from as2d_cli.model_sources import PathSource, is_plain_name
+from as2d_cli.paths import cache_root
 from as2d_cli.registry import ModelEntry
 
 MANIFEST = "manifest.json"
@@ -29,15 +29,6 @@ STAGING = ".staging-"
 
 _KEY_DIGITS = 12  # 48 bits: folders of one model only need to differ from each other
 _CHUNK_BYTES = 1 << 20
-
-
-def cache_root() -> Path:
-    """Return the root of the cache: `$AS2D_CACHE_DIR`, else the user's cache folder for as2d."""
-    if given := os.environ.get("AS2D_CACHE_DIR"):
-        return Path(given).absolute()
-    import platformdirs  # not at the top: the command line must start fast
-
-    return platformdirs.user_cache_path("as2d", appauthor=False)
 
 
 def model_folder(name: str) -> Path:

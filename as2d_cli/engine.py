@@ -13,18 +13,18 @@ from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import cast
 
-from as2d_cli.decoding.protocols import DrafterSpec, TargetSpec
+from as2d_cli.decoding.protocols import TargetSpec
+from as2d_cli.drafter_process import DrafterProcess
 from as2d_cli.errors import As2dError, DecodeError, ModelError
 from as2d_cli.features import log_mel
 from as2d_cli.measure import DraftCosts, PairCosts, TargetCosts
-from as2d_cli.processes import Worker
+from as2d_cli.processes import MAX_DEATHS, Worker
 from as2d_cli.slots import SlotLayout, Slots
 from as2d_cli.types import Request, Window, WindowResult
 from as2d_cli.workers import (
     Attach,
     DecodeSettings,
     Done,
-    DrafterReady,
     Failed,
     Job,
     Measure,
@@ -33,14 +33,11 @@ from as2d_cli.workers import (
     ModelRef,
     Progress,
     TargetReady,
-    run_drafter,
     run_target,
 )
 
 SLOTS = 4
 """Windows in work or handed out ahead: the drafter may run up to three windows ahead of the target."""
-MAX_DEATHS = 3
-"""Deaths of the drafter in all, or of the target in a row, after which it is given up."""
 _ALONE_S, _TOGETHER_S = 2.0, 4.0
 """How long measuring takes, about: each model alone, then both."""
 
@@ -98,7 +95,7 @@ class Engine:
         self._progress = progress
         self._target: Worker | None = None
         self._target_deaths = 0
-        self._drafter: _Drafter | None = None
+        self._drafter: DrafterProcess | None = None
         self._slots: Slots | None = None
         self._epoch = 0
         self._language = (-1, "")  # group and language of the window decoded last
@@ -149,7 +146,7 @@ class Engine:
     def _start(self) -> None:
         self._target = self._new_target()
         if self._settings.drafter is not None:
-            self._drafter = _Drafter(self._settings.drafter, self._settings.target, self._note)
+            self._drafter = DrafterProcess(self._settings.drafter, self._settings.target, self._note)
         self._target_spec = _loaded_target(self._target)
         drafter_spec = self._drafter.await_spec(self._target_spec) if self._drafter else None
         if drafter_spec is None:
@@ -307,76 +304,3 @@ def _loaded_target(worker: Worker) -> TargetSpec:
     if not isinstance(message, TargetReady):
         raise ModelError(f"the target's process {worker.how_it_ended()} while loading", "is memory short?")
     return message.spec
-
-
-class _Drafter:
-    """The drafter's process and what is known of it; it may come and go."""
-
-    def __init__(self, model: ModelRef, target: ModelRef, note: Callable[[str], None]) -> None:
-        self._models = (model, target)
-        self._note = note
-        self._deaths = 0
-        self._failures = 0
-        self._waiting = 0  # drafts asked for and not yet reported done
-        self._attached = False
-        self.spec: DrafterSpec | None = None
-        self.worker = Worker("drafter", run_drafter, *self._models)
-
-    def await_spec(self, target: TargetSpec) -> DrafterSpec | None:
-        """Wait until the drafter is loaded; None if it cannot be."""
-        self._target_spec = target
-        message = self.worker.receive()
-        if isinstance(message, DrafterReady):
-            self.spec = message.spec
-            return message.spec
-        reason = message.error.message if isinstance(message, Failed) else self.worker.how_it_ended()
-        self._note(f"going on without the drafter: {reason}")
-        self.worker.kill()
-        return None
-
-    def attach(self, attach: Attach) -> None:
-        """Let a loaded drafter begin."""
-        self.worker.send(self._target_spec)
-        self.worker.send(attach)
-        self._attached = True
-
-    def takes(self, language: str | None) -> bool:
-        """Tell whether a draft in `language` (None: not known yet) should be asked for now.
-
-        A drafter that does not keep up, or hangs, is not sent more than its pipe surely holds.
-        """
-        if not self._attached or self._waiting > 2 * SLOTS or self.spec is None:
-            return False
-        return language is None or self.spec.languages is None or language in self.spec.languages
-
-    def draft(self, job: Job) -> None:
-        """Ask for the draft of a window."""
-        self._waiting += 1
-        self.worker.send(job)
-
-    def hear(self, attach: Attach) -> _Drafter | None:
-        """Take the next message; return what is to be used from now on: itself or nothing."""
-        message = self.worker.receive()
-        if message is None:
-            return self if self._restart(f"the drafter's process {self.worker.how_it_ended()}") else None
-        if isinstance(message, DrafterReady):
-            self.attach(attach)
-        elif isinstance(message, Failed):
-            self._waiting -= 1
-            self._failures += 1
-            if self._failures == 1:
-                self._note(f"a draft failed, which costs only speed: {message.error.message}")
-        else:
-            self._waiting -= 1
-        return self
-
-    def _restart(self, reason: str) -> bool:
-        self.worker.kill()
-        self._deaths += 1
-        self._attached, self._waiting = False, 0
-        if self._deaths >= MAX_DEATHS:
-            self._note(f"{reason}; going on without it")
-            return False
-        self._note(f"{reason}; starting it again")
-        self.worker = Worker("drafter", run_drafter, *self._models)
-        return True

@@ -10,6 +10,8 @@ from multiprocessing.connection import Connection
 from as2d_cli.spawning import start
 from as2d_cli.workers import Message
 
+MAX_DEATHS = 3
+"""Deaths of the drafter in all, or of the target in a row, after which it is given up."""
 _STOP_S = 2.0
 
 

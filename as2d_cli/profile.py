@@ -10,10 +10,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from as2d_cli.cache import cache_root
 from as2d_cli.device import device
 from as2d_cli.errors import As2dError
 from as2d_cli.measure import DraftCosts, PairCosts, TargetCosts
+from as2d_cli.paths import cache_root
 from as2d_cli.workers import ModelRef
 from as2d_cli.writers import write_atomic
 

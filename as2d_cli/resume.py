@@ -21,8 +21,8 @@ from enum import Enum
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from as2d_cli.cache import cache_root
 from as2d_cli.inputs import Input
+from as2d_cli.paths import cache_root
 from as2d_cli.spawning import is_alive
 
 Stamp: TypeAlias = tuple[int, int | None]

@@ -20,6 +20,7 @@ from as2d_cli import cache, plugins
 from as2d_cli.errors import As2dError, ModelError
 from as2d_cli.fetch import Progress, fetch, silent
 from as2d_cli.model_sources import NoSource
+from as2d_cli.paths import cache_root
 from as2d_cli.registry import ModelEntry
 from as2d_cli.spawning import start
 
@@ -37,7 +38,7 @@ def ensure(entry: ModelEntry, progress: Progress = silent) -> Path:
                 if not cache.is_whole(folder):  # another process may have made it meanwhile
                     _make(entry, folder, progress)
         except OSError as error:
-            where = error.filename or cache.cache_root()
+            where = error.filename or cache_root()
             raise ModelError(
                 f"model {entry.name!r} cannot be stored: {where}: {error.strerror or error}",
                 "free space there, or set AS2D_CACHE_DIR to another folder",
@@ -74,7 +75,7 @@ def _lock(name: str, progress: Progress) -> Iterator[None]:
     """Hold the lock of the model `name`, which ends with its process however that ends."""
     import filelock  # not at the top: not needed for a model that is in the cache
 
-    path = cache.cache_root() / "locks" / f"{name}.lock"
+    path = cache_root() / "locks" / f"{name}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(path)
     try:

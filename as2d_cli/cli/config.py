@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from as2d_cli import cache
 from as2d_cli.cli import transcribe
 from as2d_cli.cli.settings import PREFIX, origin, setting_kinds
 from as2d_cli.config import Value, config_path
 from as2d_cli.errors import RequestError
+from as2d_cli.paths import cache_root
 
 app = typer.Typer(
     add_completion=False,
@@ -72,7 +72,7 @@ def _settings() -> list[_Setting]:
         plain = value if isinstance(value, str | int | bool | None) else str(value)
         settings.append(_Setting(name, plain, source))
     chosen = "environment AS2D_CACHE_DIR" if os.environ.get("AS2D_CACHE_DIR") else "default"
-    return [*settings, _Setting("cache_dir", str(cache.cache_root()), chosen)]
+    return [*settings, _Setting("cache_dir", str(cache_root()), chosen)]
 
 
 def _text(value: Value | None) -> str:

@@ -20,7 +20,7 @@ def main() -> None:
     process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
     peaks: dict[str, int] = defaultdict(int)
     while process.poll() is None:
-        sizes = [_sizes_kib(pid) for pid in _family(process.pid)]
+        sizes = [sizes_kib(pid) for pid in family(process.pid)]
         for name in ("Rss", "Pss"):
             peaks[name] = max(peaks[name], sum(size.get(name, 0) for size in sizes))
         peaks["largest Rss"] = max([peaks["largest Rss"], *(size.get("Rss", 0) for size in sizes)])
@@ -29,7 +29,7 @@ def main() -> None:
         print(f"peak {name}: {kib * 1024 / 1e6:.0f} MB")
 
 
-def _family(root: int) -> list[int]:
+def family(root: int) -> list[int]:
     """`root` and its descendants."""
     children = defaultdict(list)
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -44,7 +44,7 @@ def _family(root: int) -> list[int]:
     return family
 
 
-def _sizes_kib(pid: int) -> dict[str, int]:
+def sizes_kib(pid: int) -> dict[str, int]:
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     except OSError:

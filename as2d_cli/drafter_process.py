@@ -1,0 +1,85 @@
+"""The drafter's process as the main one sees it: it may come late, die, hang or be given up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from as2d_cli.decoding.protocols import DrafterSpec, TargetSpec
+from as2d_cli.processes import MAX_DEATHS, Worker
+from as2d_cli.workers import Attach, DrafterReady, Failed, Job, ModelRef, run_drafter
+
+MAX_WAITING = 8
+"""Drafts asked for and not yet answered, at most: more than that the pipe may not hold."""
+
+
+class DrafterProcess:
+    """The drafter's process and what is known of it; it may come and go."""
+
+    def __init__(self, model: ModelRef, target: ModelRef, note: Callable[[str], None]) -> None:
+        self._models = (model, target)
+        self._note = note
+        self._deaths = 0
+        self._failures = 0
+        self._waiting = 0  # drafts asked for and not yet reported done
+        self._attached = False
+        self.spec: DrafterSpec | None = None
+        self.worker = Worker("drafter", run_drafter, *self._models)
+
+    def await_spec(self, target: TargetSpec) -> DrafterSpec | None:
+        """Wait until the drafter is loaded; None if it cannot be."""
+        self._target_spec = target
+        message = self.worker.receive()
+        if isinstance(message, DrafterReady):
+            self.spec = message.spec
+            return message.spec
+        reason = message.error.message if isinstance(message, Failed) else self.worker.how_it_ended()
+        self._note(f"going on without the drafter: {reason}")
+        self.worker.kill()
+        return None
+
+    def attach(self, attach: Attach) -> None:
+        """Let a loaded drafter begin."""
+        self.worker.send(self._target_spec)
+        self.worker.send(attach)
+        self._attached = True
+
+    def takes(self, language: str | None) -> bool:
+        """Tell whether a draft in `language` (None: not known yet) should be asked for now.
+
+        A drafter that does not keep up, or hangs, is not sent more than its pipe surely holds.
+        """
+        if not self._attached or self._waiting > MAX_WAITING or self.spec is None:
+            return False
+        return language is None or self.spec.languages is None or language in self.spec.languages
+
+    def draft(self, job: Job) -> None:
+        """Ask for the draft of a window."""
+        self._waiting += 1
+        self.worker.send(job)
+
+    def hear(self, attach: Attach) -> DrafterProcess | None:
+        """Take the next message; return what is to be used from now on: itself or nothing."""
+        message = self.worker.receive()
+        if message is None:
+            return self if self._restart(f"the drafter's process {self.worker.how_it_ended()}") else None
+        if isinstance(message, DrafterReady):
+            self.attach(attach)
+        elif isinstance(message, Failed):
+            self._waiting -= 1
+            self._failures += 1
+            if self._failures == 1:
+                self._note(f"a draft failed, which costs only speed: {message.error.message}")
+        else:
+            self._waiting -= 1
+        return self
+
+    def _restart(self, reason: str) -> bool:
+        self.worker.kill()
+        self._deaths += 1
+        self._attached, self._waiting = False, 0
+        if self._deaths >= MAX_DEATHS:
+            self._note(f"{reason}; going on without it")
+            return False
+        self._note(f"{reason}; starting it again")
+        self.worker = Worker("drafter", run_drafter, *self._models)
+        return True
