@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from as2d_cli.api import transcribe
-    from as2d_cli.batch import FileOutcome
     from as2d_cli.errors import (
         As2dError,
         AudioError,
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
         RegistryError,
         RequestError,
     )
+    from as2d_cli.requests import FileOutcome
     from as2d_cli.types import Segment, Transcript, Word
 
 __version__ = "0.1.0"
@@ -48,7 +48,7 @@ def _home(name: str) -> str:
     """Return the module that defines a public name."""
     if name.endswith("Error"):
         return "errors"
-    return {"transcribe": "api", "FileOutcome": "batch"}.get(name, "types")
+    return {"transcribe": "api", "FileOutcome": "requests"}.get(name, "types")
 
 
 def __getattr__(name: str) -> object:

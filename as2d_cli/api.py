@@ -10,6 +10,8 @@ For example:
                 print(segment.start_s, segment.text)
         else:
             print(outcome.source, outcome.error)
+
+Outcomes and what is in them are frozen dataclasses: see `requests.FileOutcome` and `types.Transcript`.
 """
 
 from __future__ import annotations
@@ -19,11 +21,12 @@ from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from as2d_cli.batch import Batch, BatchRequest, FileOutcome, joined_prompt, usable_cpus
+from as2d_cli.batch import Batch
 from as2d_cli.errors import RequestError
 from as2d_cli.inputs import find_inputs
 from as2d_cli.languages import AUTO, language_code
 from as2d_cli.registry import load_registry
+from as2d_cli.requests import BatchRequest, FileOutcome, joined_prompt, usable_cpus
 from as2d_cli.writers import FORMATS
 
 StrPath: TypeAlias = str | os.PathLike[str]
@@ -38,6 +41,7 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     prompt: str | None = None,
     hotwords: Sequence[str] = (),
     word_timestamps: bool = False,
+    vad: bool = True,
     threads: int | None = None,
     output_formats: Sequence[str] = (),
     output_dir: StrPath | None = None,
@@ -48,7 +52,8 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     `paths` are files, folders and patterns as on the command line, `-` is standard input. `model` and
     `drafter` are names of models.toml, by default the default pair; the drafter `"none"` decodes without
     drafts, which gives the same text. `language` is a Whisper code or an English name, None detects it in
-    each file. Windows are taken to follow `hotwords` and `prompt`. `threads` are the target's, by default as
+    each file. Windows are taken to follow `hotwords` and `prompt`; those in which nobody speaks are left out,
+    unless `vad` is false. `threads` are the target's, by default as
     many as there are CPUs. With `output_formats` files are written as well, beside the inputs or below
     `output_dir`; inputs whose files are complete are then skipped, unless `overwrite`.
 
@@ -72,6 +77,8 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
         prompt=joined_prompt(prompt, ", ".join(hotwords)),
         timed=True,
         word_timestamps=word_timestamps,
+        auto_budget=drafter is None,
+        vad=vad,
         formats=tuple(dict.fromkeys(output_formats)),
         folder=None if output_dir is None else Path(output_dir),
         overwrite=overwrite,

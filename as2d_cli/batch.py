@@ -6,113 +6,29 @@ is left to do, every finished file is written whole, and one that fails does not
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 from as2d_cli import fetch, plugins, weights
+from as2d_cli.agenda import Agenda, Due, clear_remains
 from as2d_cli.engine import Engine, EngineSettings, WindowOutcome
-from as2d_cli.errors import As2dError, AudioError, OutputError, RequestError
-from as2d_cli.inputs import Input
+from as2d_cli.errors import OutputError, RequestError
 from as2d_cli.languages import LANGUAGES
-from as2d_cli.outputs import Outputs, plan
+from as2d_cli.outputs import plan
 from as2d_cli.pipeline import FileWork, Pipeline
 from as2d_cli.registry import ModelEntry
 from as2d_cli.report import RunReport
-from as2d_cli.resume import Stamp, State, content_of, recipe_of, stamp_of, sweep, sweep_records
+from as2d_cli.requests import DRAFTER_THREADS, BatchRequest, FileOutcome
+from as2d_cli.resume import Stamp, content_of, stamp_of
 from as2d_cli.selection import apply_stored, first_budget
 from as2d_cli.sources import printable
-from as2d_cli.subtitles import Layout, lay_out
-from as2d_cli.types import DecodeStats, Request, Transcript
-from as2d_cli.workers import DecodeSettings, ModelRef, Progress
-from as2d_cli.writers import SCHEMA_VERSION, SUBTITLES
-
-DRAFTER_THREADS = 1
-WORD_FORMATS = frozenset({"json", "jsonl"})
-"""Formats that hold the times of words, if those are asked for."""
-RECIPE = 1
-"""Raised when the same model and options come to give another text, so that older outputs are made anew."""
-_WITHOUT_INFLUENCE = frozenset(
-    {
-        *("inputs", "folder", "overwrite", "fail_fast"),
-        *("drafter", "compare", "threads", "decode", "auto_budget"),
-        *("target", "timed", "word_timestamps", "formats", "layout"),
-    }
-)
-"""Parts of a request that change no output, or are accounted for apart."""
-
-
-def usable_cpus() -> int:
-    """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def joined_prompt(prompt: str | None, hotwords: str | None) -> str | None:
-    """Return hotwords and prompt as the one text that a model is given, as faster-whisper orders them."""
-    return " ".join(text.strip() for text in (hotwords, prompt) if text and text.strip()) or None
-
-
-@dataclass(frozen=True, slots=True)
-class BatchRequest:
-    """All that a run is asked for."""
-
-    inputs: tuple[Input, ...]
-    target: ModelEntry
-    drafter: ModelEntry | None = None
-    language: str | None = None
-    """Whisper language code, or None to detect it in each file."""
-    prompt: str | None = None
-    """Text that every window is taken to follow."""
-    timed: bool = False
-    """Whether segments are wanted with times."""
-    word_timestamps: bool = False
-    """Whether segments keep their words and those their times."""
-    layout: Layout = field(default_factory=Layout)
-    """How subtitles are to look."""
-    formats: tuple[str, ...] = ()
-    """Files to write for each source; none: no files."""
-    folder: Path | None = None
-    """Where to write them; None: beside the source."""
-    overwrite: bool = False
-    """Whether to make all files anew, whoever made those that exist."""
-    fail_fast: bool = False
-    """Whether the first failure ends the run."""
-    compare: bool = False
-    auto_budget: bool = False
-    """Whether this device's profile decides if the drafter is used, and how much."""
-    vad: bool = True
-    """Whether windows in which nobody speaks are left out."""
-    threads: int = field(default_factory=usable_cpus)
-    """Of the target; the drafter has one."""
-    decode: DecodeSettings = field(default_factory=DecodeSettings)
-
-
-@dataclass(frozen=True, slots=True)
-class FileOutcome:
-    """What became of one source: a transcript, an error, or neither if it was skipped."""
-
-    source: Path
-    transcript: Transcript | None = None
-    error: As2dError | None = None
-    stats: DecodeStats = field(default_factory=DecodeStats)
-    warnings: tuple[str, ...] = ()
-    written: tuple[Path, ...] = ()
-    kept: tuple[Path, ...] = ()
-    """Outputs that were there before and were left alone."""
-    notes: tuple[str, ...] = ()
-    """Why, for those that are not known to be what was asked for."""
-
-    @property
-    def is_skipped(self) -> bool:
-        """Whether nothing was left to do."""
-        return self.transcript is None and self.error is None
+from as2d_cli.subtitles import lay_out
+from as2d_cli.types import Request, Transcript
+from as2d_cli.workers import ModelRef, Progress
 
 
 class Display:
@@ -138,22 +54,6 @@ class Display:
         """Take that a source is finished."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Due:
-    """An input that has to be transcribed."""
-
-    outputs: Outputs
-    formats: frozenset[str]
-    """Those of its files that are to be written."""
-    kept: tuple[Path, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def source(self) -> Path:
-        """What the input goes by."""
-        return self.outputs.source
-
-
 class Batch:
     """One run. `report` can be asked for at any time, also after an interruption."""
 
@@ -161,6 +61,7 @@ class Batch:
         """Decide what is to be written. Raises `RequestError`, before any work."""
         self._request = request
         self._display = display or Display()
+        self._agenda = Agenda(request)
         self._plans = plan(request.inputs, request.formats, request.folder)
         self._report = RunReport(
             request.target.name, request.drafter.name if request.drafter else None, files=len(self._plans)
@@ -168,7 +69,7 @@ class Batch:
         self._began: float | None = None
         self._engine: Engine | None = None
         self._pipeline: Pipeline | None = None
-        self._due: list[_Due] = []
+        self._due: list[Due] = []
         self._stamps: dict[int, Stamp | None] = {}
 
     def run(self) -> Generator[FileOutcome, None, None]:
@@ -178,10 +79,10 @@ class Batch:
 
         Raises `ModelError`, `PluginError` or `RequestError` if there is no way to go on.
         """
-        self._sweep()
+        clear_remains(self._plans)
         for outputs in self._plans:
-            settled = self._settled(outputs)
-            if isinstance(settled, _Due):
+            settled = self._agenda.settle(outputs)
+            if isinstance(settled, Due):
                 self._due.append(settled)
             else:
                 yield self._counted(settled)
@@ -205,64 +106,12 @@ class Batch:
             interrupted=interrupted,
         )
 
-    def _sweep(self) -> None:
-        """Remove what killed runs left half-written where this one will write."""
-        if self._request.formats:
-            sweep_records()
-        for folder in dict.fromkeys(path.parent for outputs in self._plans for _, path in outputs.files):
-            sweep(folder)
-
-    def _settled(self, outputs: Outputs) -> _Due | FileOutcome:
-        """Return what is to be done for a source, or its outcome if there is nothing to do or to be had."""
-        source, name = outputs.source, outputs.input.name
-        if outputs.input.error is not None:
-            return FileOutcome(source, error=outputs.input.error)
-        if outputs.input.stream is None and not os.path.lexists(source):
-            return FileOutcome(source, error=AudioError(f"{name}: no such file"))
-        if outputs.error is not None:
-            return FileOutcome(source, error=outputs.error)
-        formats = frozenset(self._request.formats)
-        if self._request.overwrite or not any(os.path.lexists(path) for _, path in outputs.files):
-            return _Due(outputs, formats)
-        states = outputs.states(self._recipes)
-        due = frozenset(name for name, state in states.items() if state in {State.MISSING, State.STALE})
-        kept = [(path, states[name]) for name, path in outputs.files if name not in due]
-        notes = tuple(
-            f"kept {printable(path.name)}: {state.value} (--overwrite makes it anew)"
-            for path, state in kept
-            if state is not State.COMPLETE
-        )
-        paths = tuple(path for path, _ in kept)
-        return _Due(outputs, due, paths, notes) if due else FileOutcome(source, kept=paths, notes=notes)
-
-    @cached_property
-    def _recipes(self) -> dict[str, str]:
-        """What decides the content of each format's files, apart from the input."""
-        asked = self._request
-        options = {
-            name: getattr(asked, name) for name in BatchRequest.__slots__ if name not in _WITHOUT_INFLUENCE
-        }
-        model = weights.identity(asked.target)
-        return {
-            name: recipe_of(
-                {
-                    **options,
-                    "recipe": RECIPE,
-                    "schema": SCHEMA_VERSION,
-                    "model": model,
-                    "word_timestamps": asked.word_timestamps and name in WORD_FORMATS,
-                    "layout": asdict(asked.layout) if name in SUBTITLES else None,
-                }
-            )
-            for name in asked.formats
-        }
-
     def _is_over(self, outcome: FileOutcome) -> bool:
         over = self._request.fail_fast and outcome.error is not None
         self._report = replace(self._report, stopped=over)
         return over
 
-    def _transcribe(self, due: Sequence[_Due]) -> Iterator[FileOutcome]:
+    def _transcribe(self, due: Sequence[Due]) -> Iterator[FileOutcome]:
         asked = self._request
         settings = EngineSettings(
             self._model(asked.target, asked.threads),
@@ -297,7 +146,7 @@ class Batch:
             self._report = replace(self._report, wall_s=wall_s)
             self._began = None
 
-    def _opened(self, due: Sequence[_Due]) -> Iterator[Path | BinaryIO]:
+    def _opened(self, due: Sequence[Due]) -> Iterator[Path | BinaryIO]:
         """Yield what to read, when it is about to be read."""
         for number, one in enumerate(due):
             self._stamps[number] = stamp_of(one.outputs.input)
@@ -349,7 +198,7 @@ class Batch:
             )
         self._display.window(self._due[work.number].source, seconds)
 
-    def _finished(self, due: _Due, work: FileWork, request: Request) -> FileOutcome:
+    def _finished(self, due: Due, work: FileWork, request: Request) -> FileOutcome:
         """Write a file's outputs."""
         outcome = FileOutcome(due.source, stats=work.stats, warnings=tuple(work.warnings))
         if work.error is not None:
@@ -366,12 +215,12 @@ class Batch:
             return replace(outcome, error=error)
         return replace(outcome, transcript=transcript, written=written, kept=due.kept, notes=due.notes)
 
-    def _written(self, due: _Due, work: FileWork, transcript: Transcript) -> tuple[Path, ...]:
+    def _written(self, due: Due, work: FileWork, transcript: Transcript) -> tuple[Path, ...]:
         """Write what is due. An input that changed while it was read is not recorded as done."""
         if not due.formats:
             return ()
         content = content_of(due.outputs.input, self._stamps.pop(work.number))
-        return due.outputs.write(transcript, due.formats, self._recipes, content)
+        return due.outputs.write(transcript, due.formats, self._agenda.recipes, content)
 
     def _counted(self, outcome: FileOutcome) -> FileOutcome:
         budget = self._report.budget

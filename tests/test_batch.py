@@ -7,10 +7,11 @@ from dataclasses import fields, replace
 
 import pytest
 
-from as2d_cli.batch import Batch, BatchRequest, Display, usable_cpus
+from as2d_cli.batch import Batch, Display
 from as2d_cli.errors import ModelError, RequestError
 from as2d_cli.inputs import Input
 from as2d_cli.registry import load_registry
+from as2d_cli.requests import BatchRequest, usable_cpus
 from as2d_cli.workers import DecodeSettings
 
 
@@ -239,7 +240,7 @@ def test_only_what_decides_the_text_of_a_file_makes_it_stale(scripted, sound):
     usual = BatchRequest(sources, registry.model("speaker"), formats=("txt", "json", "srt"))
 
     def stale(**changes):
-        before, after = (Batch(request)._recipes for request in (usual, replace(usual, **changes)))
+        before, after = (request.recipes() for request in (usual, replace(usual, **changes)))
         return {name for name in before if before[name] != after.get(name)}
 
     without = {

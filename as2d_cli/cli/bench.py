@@ -96,11 +96,11 @@ def _request(
 ) -> BenchRequest:
     """Find the models. Raises `RequestError`, or `RegistryError` for an unknown model."""
     from as2d_cli import weights
-    from as2d_cli.batch import DRAFTER_THREADS, usable_cpus
     from as2d_cli.bench.modes import choose_modes
     from as2d_cli.bench.run import BenchRequest
     from as2d_cli.cli.fetch_progress import shown_progress
     from as2d_cli.registry import load_registry
+    from as2d_cli.requests import DRAFTER_THREADS, usable_cpus
     from as2d_cli.workers import ModelRef
 
     if not paths:

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any, Protocol
 
-from as2d_cli.batch import FileOutcome
 from as2d_cli.report import RunReport, stats_dict
+from as2d_cli.requests import FileOutcome
 from as2d_cli.writers import document, write_txt
 
 

@@ -20,11 +20,12 @@ from as2d_cli.languages import AUTO
 from as2d_cli.sources import printable
 
 if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
-    from as2d_cli.batch import Batch, FileOutcome
+    from as2d_cli.batch import Batch
     from as2d_cli.cli.display import TerminalDisplay
     from as2d_cli.cli.options import Options
     from as2d_cli.cli.results import Results
     from as2d_cli.report import RunReport
+    from as2d_cli.requests import FileOutcome
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 

@@ -1,0 +1,80 @@
+"""What is left to do of a run: which files are missing or out of date, and which inputs need no work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from as2d_cli.errors import AudioError
+from as2d_cli.outputs import Outputs
+from as2d_cli.requests import BatchRequest, FileOutcome
+from as2d_cli.resume import State, sweep, sweep_records
+from as2d_cli.sources import printable
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """An input that has to be transcribed."""
+
+    outputs: Outputs
+    formats: frozenset[str]
+    """Those of its files that are to be written."""
+    kept: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> Path:
+        """What the input goes by."""
+        return self.outputs.source
+
+
+class Agenda:
+    """Tells what is to be done for each input of a request."""
+
+    def __init__(self, request: BatchRequest) -> None:
+        self._request = request
+
+    @cached_property
+    def recipes(self) -> dict[str, str]:
+        """How the files of each format are made; see `BatchRequest.recipes`."""
+        return self._request.recipes()
+
+    def settle(self, outputs: Outputs) -> Due | FileOutcome:
+        """Return what is to be done for an input, or its outcome if there is nothing to do or to be had."""
+        source, name = outputs.source, outputs.input.name
+        if outputs.input.error is not None:
+            return FileOutcome(source, error=outputs.input.error)
+        if outputs.input.stream is None and not os.path.lexists(source):
+            return FileOutcome(source, error=AudioError(f"{name}: no such file"))
+        if outputs.error is not None:
+            return FileOutcome(source, error=outputs.error)
+        if self._request.overwrite or not any(os.path.lexists(path) for _, path in outputs.files):
+            return Due(outputs, frozenset(self._request.formats))
+        return self._compared(outputs)
+
+    def _compared(self, outputs: Outputs) -> Due | FileOutcome:
+        """Look at what is there already."""
+        states = outputs.states(self.recipes)
+        due = frozenset(name for name, state in states.items() if state in {State.MISSING, State.STALE})
+        kept = [(path, states[name]) for name, path in outputs.files if name not in due]
+        notes = tuple(
+            f"kept {printable(path.name)}: {state.value} (--overwrite makes it anew)"
+            for path, state in kept
+            if state is not State.COMPLETE
+        )
+        paths = tuple(path for path, _ in kept)
+        return (
+            Due(outputs, due, paths, notes) if due else FileOutcome(outputs.source, kept=paths, notes=notes)
+        )
+
+
+def clear_remains(plans: Iterable[Outputs]) -> None:
+    """Remove what killed runs left half-written where these files will be."""
+    folders = dict.fromkeys(path.parent for outputs in plans for _, path in outputs.files)
+    if folders:
+        sweep_records()
+    for folder in folders:
+        sweep(folder)

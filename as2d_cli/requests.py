@@ -1,0 +1,120 @@
+"""What a run over many files is asked for, and what it answers for each of them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from as2d_cli import weights
+from as2d_cli.errors import As2dError
+from as2d_cli.inputs import Input
+from as2d_cli.registry import ModelEntry
+from as2d_cli.resume import recipe_of
+from as2d_cli.subtitles import Layout
+from as2d_cli.types import DecodeStats, Transcript
+from as2d_cli.workers import DecodeSettings
+from as2d_cli.writers import SCHEMA_VERSION, SUBTITLES
+
+DRAFTER_THREADS = 1
+WORD_FORMATS = frozenset({"json", "jsonl"})
+"""Formats that hold the times of words, if those are asked for."""
+RECIPE = 1
+"""Raised when the same model and options come to give another text, so that older outputs are made anew."""
+_WITHOUT_INFLUENCE = frozenset(
+    {
+        *("inputs", "folder", "overwrite", "fail_fast"),
+        *("drafter", "compare", "threads", "decode", "auto_budget"),
+        *("target", "timed", "word_timestamps", "formats", "layout"),
+    }
+)
+"""Parts of a request that change no output, or are accounted for apart."""
+
+
+def usable_cpus() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def joined_prompt(prompt: str | None, hotwords: str | None) -> str | None:
+    """Return hotwords and prompt as the one text that a model is given, as faster-whisper orders them."""
+    return " ".join(text.strip() for text in (hotwords, prompt) if text and text.strip()) or None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRequest:
+    """All that a run is asked for."""
+
+    inputs: tuple[Input, ...]
+    target: ModelEntry
+    drafter: ModelEntry | None = None
+    language: str | None = None
+    """Whisper language code, or None to detect it in each file."""
+    prompt: str | None = None
+    """Text that every window is taken to follow."""
+    timed: bool = False
+    """Whether segments are wanted with times."""
+    word_timestamps: bool = False
+    """Whether segments keep their words and those their times."""
+    layout: Layout = field(default_factory=Layout)
+    """How subtitles are to look."""
+    formats: tuple[str, ...] = ()
+    """Files to write for each source; none: no files."""
+    folder: Path | None = None
+    """Where to write them; None: beside the source."""
+    overwrite: bool = False
+    """Whether to make all files anew, whoever made those that exist."""
+    fail_fast: bool = False
+    """Whether the first failure ends the run."""
+    compare: bool = False
+    auto_budget: bool = False
+    """Whether this device's profile decides if the drafter is used, and how much."""
+    vad: bool = True
+    """Whether windows in which nobody speaks are left out."""
+    threads: int = field(default_factory=usable_cpus)
+    """Of the target; the drafter has one."""
+    decode: DecodeSettings = field(default_factory=DecodeSettings)
+
+    def recipes(self) -> dict[str, str]:
+        """Return, for each format, a digest of what decides the content of its files, apart from the input.
+
+        Options that are not known to be without influence count as having some. Raises `ModelError` or
+        `PluginError` if the model cannot be told apart from others.
+        """
+        options = {
+            name: getattr(self, name) for name in BatchRequest.__slots__ if name not in _WITHOUT_INFLUENCE
+        }
+        options |= {"recipe": RECIPE, "schema": SCHEMA_VERSION, "model": weights.identity(self.target)}
+        return {
+            name: recipe_of(
+                {
+                    **options,
+                    "word_timestamps": self.word_timestamps and name in WORD_FORMATS,
+                    "layout": asdict(self.layout) if name in SUBTITLES else None,
+                }
+            )
+            for name in self.formats
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FileOutcome:
+    """What became of one source: a transcript, an error, or neither if it was skipped."""
+
+    source: Path
+    transcript: Transcript | None = None
+    error: As2dError | None = None
+    stats: DecodeStats = field(default_factory=DecodeStats)
+    warnings: tuple[str, ...] = ()
+    written: tuple[Path, ...] = ()
+    kept: tuple[Path, ...] = ()
+    """Outputs that were there before and were left alone."""
+    notes: tuple[str, ...] = ()
+    """Why, for those that are not known to be what was asked for."""
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether nothing was left to do."""
+        return self.transcript is None and self.error is None
