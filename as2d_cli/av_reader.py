@@ -125,7 +125,9 @@ def _as_float(frame: av.AudioFrame) -> NDArray[np.float32]:
         return ((data.astype(np.float32) - 128.0) / 128.0).astype(np.float32)
     if np.issubdtype(kind, np.integer):
         return (data * np.float64(2.0 ** (1 - 8 * kind.itemsize))).astype(np.float32)
-    return data.astype(np.float32)
+    # Doubles beyond the range of a float become infinite, signalling NaNs quiet ones: both are told of later.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return data.astype(np.float32)
 
 
 def _states_length(file: BinaryIO) -> bool:

@@ -12,6 +12,7 @@ import pytest
 import soundfile
 
 from as2d_cli.audio import open_audio
+from as2d_cli.av_reader import AvReader
 from as2d_cli.errors import AudioError
 
 DATA = Path(__file__).parent / "data"
@@ -319,3 +320,12 @@ def damaged(content, n_bytes, generator):
     array = np.frombuffer(content, np.uint8).copy()
     array[generator.integers(0, len(array), n_bytes)] = generator.integers(0, 256, n_bytes)
     return array.tobytes()
+
+
+def test_doubles_that_no_float_can_hold_are_no_warning_of_numpy():
+    doubles = np.full(16000, 0.1)
+    doubles[[100, 200]] = 1e300, -1e300
+    doubles.view(np.uint64)[300] = 0x7FF0000000000001  # a signalling NaN
+    chunks = AvReader(io.BytesIO(encoded(doubles, subtype="DOUBLE"))).chunks()
+    samples = np.concatenate([block for block, _ in chunks])[:, 0]
+    assert np.flatnonzero(~np.isfinite(samples)).tolist() == [100, 200, 300]
