@@ -66,9 +66,9 @@ class Agenda:
             if state is not State.COMPLETE
         )
         paths = tuple(path for path, _ in kept)
-        return (
-            Due(outputs, due, paths, notes) if due else FileOutcome(outputs.source, kept=paths, notes=notes)
-        )
+        if due:
+            return Due(outputs, due, paths, notes)
+        return FileOutcome(outputs.source, kept=paths, notes=notes)
 
 
 def clear_remains(plans: Iterable[Outputs]) -> None:

@@ -14,7 +14,7 @@ DATA = Path(__file__).parent / "data"
 
 def test_a_function_gives_what_the_command_gives(as2d, scripted, sound):
     source = sound("a.wav", 40)
-    (outcome,) = transcribe(source)
+    (outcome,) = transcribe(source, drafter="hearer")
     assert isinstance(outcome, FileOutcome)
     assert outcome.source == source
     assert outcome.transcript.text + "\n" == as2d("transcribe", source).out
