@@ -87,12 +87,29 @@ def _body(results: Results) -> Iterator[str]:
 def _plots(results: Results) -> Iterator[str]:
     shown = shown_window(results.rows)
     where = f": {shown.file} at {shown.start_s:.1f} s" if shown else ""
-    for name, title, plot in (
-        ("speedups", "Speedup of each window; the bar is the pooled one", speedup_plot(results.rows)),
-        ("lanes", f"Time line of one window{where}", lanes_plot(results.rows)),
-        ("staircase", "Cost of a target pass by rows", staircase_plot(results.staircases)),
+    for name, title, caption, plot in (
+        (
+            "speedups",
+            "Speedup of each window",
+            "One dot per window; red: slower than the target alone. The bar is the pooled speedup.",
+            speedup_plot(results.rows),
+        ),
+        (
+            "lanes",
+            f"Time line of one window{where}",
+            "Target: encoding, then one box per pass: green with draft tokens that were right, orange with "
+            "wrong ones only, blue without any. Drafter: one line per draft token.",
+            lanes_plot(results.rows),
+        ),
+        (
+            "staircase",
+            "Cost of a target pass by rows",
+            "As measured for the profile of this device.",
+            staircase_plot(results.staircases),
+        ),
     ):
-        yield element("section", element("h2", text(title)), plot, id=name)
+        parts = (element("h2", text(title)), element("p", text(caption)), plot)
+        yield element("section", *parts, id=name)
 
 
 def _table(table: tables.Table) -> str:

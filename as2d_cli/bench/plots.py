@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from as2d_cli.bench.modes import AUTO
 from as2d_cli.bench.rows import Row, Staircase, labels
-from as2d_cli.bench.summary import block_walls, summarise, window_speedups
+from as2d_cli.bench.summary import summarise, window_speedups
 from as2d_cli.bench.svg import Scale, drawing, element, text, ticks, x_axis, y_axis
 
 _WIDTH, _LEFT, _RIGHT = 900.0, 190.0, 880.0
@@ -43,16 +44,13 @@ def shown_rows(rows: Sequence[Row]) -> list[Row]:
     drafted = [row for row in rows if row.kind == "as2d" and not row.alone]
     if not drafted:
         return []
-    auto = [row for row in drafted if row.mode.startswith("as2d-auto")]
-    if not auto:
-        walls = {
-            mode: sum(block_walls(row for row in drafted if row.mode == mode).values())
-            for mode in labels(drafted)
-        }
-        best = min(walls, key=lambda mode: walls[mode])
-        auto = [row for row in drafted if row.mode == best]
-    last = max(row.repeat for row in auto)
-    return [row for row in auto if row.repeat == last]
+    shown = [row for row in drafted if row.mode.split()[0] == AUTO]
+    if not shown:
+        pooled = {summary.mode: summary.batch_speedup for summary in summarise(rows)}
+        best = max(labels(drafted), key=lambda mode: pooled[mode])
+        shown = [row for row in drafted if row.mode == best]
+    last = max(row.repeat for row in shown)
+    return [row for row in shown if row.repeat == last]
 
 
 def shown_window(rows: Sequence[Row]) -> Row | None:

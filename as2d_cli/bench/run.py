@@ -7,22 +7,20 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from as2d_cli import profile
-from as2d_cli.bench.clips import BenchWindow, find_clips, read_windows
+from as2d_cli.bench.clips import BenchWindow, Clip, find_clips, read_windows
+from as2d_cli.bench.costs import Chosen, choose, decode_settings, known_costs, staircase
 from as2d_cli.bench.hindsight import Recorded, record_drafts, verdicts
 from as2d_cli.bench.modes import AUTO, Mode, choose_modes, settle
 from as2d_cli.bench.provenance import provenance
-from as2d_cli.bench.rows import Results, Row, Staircase, row_line
+from as2d_cli.bench.rows import Results, Row, row_line
 from as2d_cli.bench.runners import EngineRunner, PairRunner, Runner
 from as2d_cli.bench.session import Session
-from as2d_cli.budget import Budget, choose_budget
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.engine import Engine, EngineSettings
-from as2d_cli.errors import As2dError, OutputError
+from as2d_cli.errors import As2dError
 from as2d_cli.measure import PairCosts
-from as2d_cli.workers import DecodeSettings, ModelRef
+from as2d_cli.workers import ModelRef
 
 SPECASR_NOTE = (
     "specasr-asp is SpecASR's truncated single-sequence drafts with recycling; its token tree is left out, "
@@ -78,20 +76,24 @@ class _Run:
     engines: dict[str | None, Engine] = field(default_factory=dict)
     costs: dict[str, PairCosts] = field(default_factory=dict)
 
-    def measure(self, modes: Sequence[Mode], clips: Sequence[Any]) -> Results:
+    def measure(self, modes: Sequence[Mode], clips: Sequence[Clip]) -> Results:
         request, results = self.request, self.results
         results.provenance = provenance(request.target, request.drafters, request.command)
+        began = time.perf_counter()
         spec = self._start_engines(modes)
+        loaded = time.perf_counter()
         windows, notes = read_windows(
             clips, language=request.language, known=spec.languages, limit=request.limit
         )
+        results.provenance["load_s"] = round(loaded - began, 3)
+        results.provenance["read_s"] = round(time.perf_counter() - loaded, 3)
         for note in notes:
             self._note(note)
         wanted = any(mode.name == AUTO for mode in modes) or request.oracle
         self._learn_costs(measure=wanted)
-        auto = self._choose(modes)
-        modes = settle(modes, *auto)
-        results.provenance["budget"] = {"drafter": auto[0], "cap": auto[1]}
+        auto = choose(self.costs, self._note)
+        results.provenance["budget"] = auto.as_dict()
+        modes = settle(modes, auto.drafter, auto.cap)
         runners = self._runners(modes)
         session = Session(
             [mode for mode in modes if mode.label in runners],
@@ -125,33 +127,14 @@ class _Run:
         return next(iter(self.engines.values())).target_spec
 
     def _learn_costs(self, *, measure: bool) -> None:
-        """Take the profiles that there are, and measure those that are missing while all else is idle."""
+        """Take the profiles that there are; measure those that are missing, before anything else runs."""
         for drafter in self.request.drafters:
-            key = profile.profile_key(self.request.target, drafter)
-            stored = profile.load(key)
             name = drafter.entry.name
-            if stored is None and measure and name in self.engines:
-                try:
-                    stored = profile.store(key, self.engines[name].measure())
-                except OutputError:
-                    raise
-                except As2dError as error:
-                    self._note(f"{name} could not be measured: {error.message}")
+            engine = self.engines.get(name) if measure else None
+            stored = known_costs(self.request.target, drafter, engine, self._note)
             if stored is not None:
                 self.costs[name] = stored.costs
-                self.results.staircases.append(_staircase(name, stored))
-
-    def _choose(self, modes: Sequence[Mode]) -> tuple[str | None, int]:
-        """Return the drafter and the cap that this device is best served by."""
-        budgets = {name: choose_budget(costs) for name, costs in self.costs.items()}
-        paying = {name: budget for name, budget in budgets.items() if budget.drafting}
-        if any(mode.name == AUTO for mode in modes):
-            for name, budget in budgets.items():
-                self._note(f"{AUTO}, {name}: {_said(budget)}")
-        if not paying:
-            return None, 0
-        best = min(paying, key=lambda name: paying[name].drafted_s or 0.0)
-        return best, paying[best].cap
+                self.results.staircases.append(staircase(name, stored))
 
     def _runners(self, modes: Sequence[Mode]) -> dict[str, Runner]:
         runners: dict[str, Runner] = {}
@@ -160,7 +143,9 @@ class _Run:
         for mode in modes:
             if mode.kind in {"plain", "as2d"}:
                 name = mode.drafter or first
-                runners[mode.label] = EngineRunner(self.engines[name], self._decode(name))
+                runners[mode.label] = EngineRunner(
+                    self.engines[name], decode_settings(self.costs.get(name or ""))
+                )
                 continue
             assert mode.drafter is not None
             if mode.drafter not in pairs:
@@ -172,18 +157,14 @@ class _Run:
 
     def _pair(self, name: str, coupled: bool) -> Runner | None:
         drafter = next(model for model in self.request.drafters if model.entry.name == name)
-        runner = PairRunner(self.request.target, drafter, self._decode(name), coupled=coupled)
+        runner = PairRunner(
+            self.request.target, drafter, decode_settings(self.costs.get(name or "")), coupled=coupled
+        )
         try:
             return self.stack.enter_context(runner)
         except As2dError as error:
             self._note(f"no coupled baselines with {name}: {error.message}")
             return None
-
-    def _decode(self, name: str | None) -> DecodeSettings:
-        costs = self.costs.get(name or "")
-        if costs is None:
-            return DecodeSettings()
-        return DecodeSettings(idle_ms=costs.target.step_ms(), busy_ms=costs.target_busy.step_ms())
 
     def _keep(self, row: Row) -> None:
         self.results.rows.append(row)
@@ -206,7 +187,7 @@ class _Run:
             if holds
         ]
 
-    def _replay(self, windows: Sequence[BenchWindow], spec: TargetSpec, auto: tuple[str | None, int]) -> None:
+    def _replay(self, windows: Sequence[BenchWindow], spec: TargetSpec, auto: Chosen) -> None:
         rows, request = self.results.rows, self.request
         languages = {row.window: row.language for row in rows if row.mode == rows[0].mode}
         recorded: dict[str, Recorded] = {}
@@ -220,7 +201,7 @@ class _Run:
             except As2dError as error:
                 self._note(f"{name} is not in the replay: {error.message}")
         if recorded:
-            chosen = auto if auto[0] in recorded else (None, 0)
+            chosen = (auto.drafter, auto.cap) if auto.drafter in recorded else (None, 0)
             self.results.oracle = verdicts(rows, recorded, spec, request.target.threads, chosen)
 
 
@@ -231,22 +212,3 @@ def _references(windows: Sequence[BenchWindow]) -> dict[str, tuple[str, str | No
         for window in windows
         if window.last and window.clip.text
     }
-
-
-def _staircase(name: str, stored: profile.Profile) -> Staircase:
-    costs = stored.costs
-    measured = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(stored.measured_at))
-    return Staircase(
-        name,
-        costs.target.step_ms(),
-        costs.target_busy.step_ms(),
-        costs.drafter.encode_ms,
-        costs.drafter.token_ms,
-        measured,
-    )
-
-
-def _said(budget: Budget) -> str:
-    if budget.drafted_s is None or budget.plain_s is None:
-        return budget.reason
-    return f"{budget.reason} ({budget.drafted_s:.2f} s against {budget.plain_s:.2f} s predicted)"

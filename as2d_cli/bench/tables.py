@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from as2d_cli.bench.identity import first_difference
+from as2d_cli.bench.modes import AUTO
 from as2d_cli.bench.rows import Results, Staircase
 from as2d_cli.bench.summary import TOLERANCE, Summary, summarise
 from as2d_cli.bench.wer import MISSING, NORMALISERS, word_errors
@@ -37,6 +38,7 @@ def report(results: Results) -> Iterator[str]:
     yield "steps by committed tokens"
     yield from _aligned(histogram_table(summaries))
     yield ""
+    yield from auto_lines(results.provenance, summaries)
     yield from _word_errors(results)
     yield from oracle_lines(results)
     for note in results.notes:
@@ -54,6 +56,19 @@ def origin(provenance: dict[str, Any]) -> Iterator[str]:
     yield f"{provenance['device']}, {provenance['os']}, load {provenance['load']} at the start"
     yield f"target {target['name']} ({target['threads']} threads), drafters {names or 'none'}"
     yield f"command: {provenance['command']}"
+    yield f"not counted: loading {provenance['load_s']:.1f} s, reading audio {provenance['read_s']:.1f} s"
+
+
+def auto_lines(provenance: dict[str, Any], summaries: Sequence[Summary]) -> Iterator[str]:
+    """Yield what was predicted of the automatic choice beside what it came to."""
+    budget = provenance["budget"]
+    chosen = f"{budget['drafter']}, at most {budget['cap']} draft tokens per step"
+    for summary in summaries:
+        if summary.mode.split()[0] == AUTO:
+            yield (
+                f"{AUTO} chose {chosen if budget['drafter'] else 'no drafter'}: predicted "
+                f"{budget['predicted_speedup']:.2f}x, measured {summary.batch_speedup:.2f}x"
+            )
 
 
 def batch_table(summaries: Sequence[Summary]) -> Table:
