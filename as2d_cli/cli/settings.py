@@ -21,8 +21,8 @@ class ConfiguredCommand(TyperCommand):
     """Fills in what the command line leaves open."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer has had two Contexts
-        """Read the configuration file before the options, except for someone who only asks for help."""
-        if not {"-h", "--help"}.intersection(args):
+        """Read the configuration file before the options, but not for help nor to complete a word."""
+        if not ctx.resilient_parsing and not {"-h", "--help"}.intersection(args):
             ctx.auto_envvar_prefix = PREFIX
             ctx.default_map = read_config(setting_kinds(self))
         return super().parse_args(ctx, args)

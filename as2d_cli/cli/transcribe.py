@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperCommand
 from typer.main import get_command
 
+from as2d_cli.cli import completion
 from as2d_cli.cli.exit_codes import ExitCode
 from as2d_cli.cli.messages import Messages
 from as2d_cli.cli.settings import ConfiguredCommand, given
@@ -61,17 +62,26 @@ def transcribe(  # noqa: PLR0913, PLR0917 - one parameter per option is how type
             "--target",
             "-m",
             metavar="NAME",
+            autocompletion=completion.models,
             help="Model whose text is wanted (see: as2d models list).",
         ),
     ] = None,
     drafter: Annotated[
         str | None,
-        typer.Option(metavar="NAME|none", help="Smaller model that drafts ahead [default: the pair's]."),
+        typer.Option(
+            metavar="NAME|none",
+            autocompletion=completion.drafters,
+            help="Smaller model that drafts ahead [default: the pair's].",
+        ),
     ] = None,
     language: Annotated[
         str,
         typer.Option(
-            "--language", "-l", metavar="CODE|auto", help="Spoken language, as code or English name."
+            "--language",
+            "-l",
+            metavar="CODE|auto",
+            autocompletion=completion.languages,
+            help="Spoken language, as code or English name.",
         ),
     ] = AUTO,
     prompt: Annotated[
@@ -94,6 +104,7 @@ def transcribe(  # noqa: PLR0913, PLR0917 - one parameter per option is how type
             "--output-format",
             "-f",
             metavar="LIST",
+            autocompletion=completion.formats,
             help="Also write files: txt,srt,vtt,tsv,json,jsonl,csv,lrc or all.",
         ),
     ] = None,

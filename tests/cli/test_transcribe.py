@@ -327,8 +327,24 @@ def test_no_process_reads_standard_input(scripted, sound, tmp_path):
 
 @pytest.mark.parametrize(
     ("words", "wanted"),
-    [("as2d tr", "transcribe"), ("as2d transcribe --lang", "--language"), ("as2d config s", "show")],
+    [
+        ("as2d tr", "transcribe"),
+        ("as2d transcribe --lang", "--language"),
+        ("as2d config s", "show"),
+        ("as2d transcribe --model sp", "speaker"),
+        ("as2d transcribe --drafter h", "hearer"),
+        ("as2d transcribe --drafter n", "none"),
+        ("as2d transcribe --language ger", "german"),
+        ("as2d transcribe --output-format srt,j", "srt,json"),
+    ],
 )
-def test_shells_can_complete_commands_and_options(as2d, words, wanted):
-    ended = as2d(_AS2D_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1))
+def test_shells_can_complete_commands_options_and_values(as2d, scripted, tmp_path, words, wanted):
+    (tmp_path / "config.toml").write_text("nonsense = 1")  # no reason to fail while someone types
+    ended = as2d(
+        _AS2D_COMPLETE="complete_bash",
+        COMP_WORDS=words,
+        COMP_CWORD=str(len(words.split()) - 1),
+        AS2D_CONFIG=str(tmp_path / "config.toml"),
+    )
+    assert "Traceback" not in ended.err
     assert wanted in ended.out.split()
