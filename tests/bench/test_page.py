@@ -101,7 +101,7 @@ def test_the_last_repeat_of_the_automatic_mode_is_shown_else_the_fastest(make_ro
 def test_a_window_whose_draft_came_while_it_was_decoded_is_preferred(make_row):
     ahead = make_row("as2d-7", window=0, tokens=(1,) * 9, published_ms=(-5.0,))
     live = make_row("as2d-7", window=1, tokens=(1,) * 5, published_ms=(-5.0, 5.0))
-    assert shown_window([make_row(), ahead, live]) is live
+    assert shown_window([make_row(), make_row(window=1), ahead, live]) is live
     assert shown_window([make_row(), ahead]) is ahead
     assert shown_window([make_row()]) is None
 

@@ -1,0 +1,88 @@
+import pytest
+
+from as2d_cli import profile
+from as2d_cli.bench import costs as module
+from as2d_cli.bench.costs import Chosen, choose, decode_settings, known_costs, staircase
+from as2d_cli.budget import CAPS
+from as2d_cli.errors import ModelError
+from as2d_cli.measure import ROWS, DraftCosts, PairCosts, TargetCosts
+from as2d_cli.model_sources import NoSource
+from as2d_cli.registry import ModelEntry
+from as2d_cli.workers import ModelRef
+
+
+def pair_costs(draft_ms):
+    stairs = {rows: 10.0 + 0.1 * rows for rows in ROWS}
+    target = TargetCosts(100.0, stairs, stairs, row_invariant=True, peak_bytes=1)
+    drafter = DraftCosts(10 * draft_ms, draft_ms, 1)
+    return PairCosts(target, target, drafter, drafter)
+
+
+def model(name, tmp_path):
+    return ModelRef(ModelEntry(name, "scripted", "any", NoSource()), tmp_path / name, 1)
+
+
+class Bench:
+    """Stands for an engine that has been measured."""
+
+    def measure(self):
+        return pair_costs(1.0)
+
+
+class Broken:
+    """Stands for an engine that has lost its drafter."""
+
+    def measure(self):
+        raise ModelError("there is no drafter to measure")
+
+
+@pytest.fixture
+def models(tmp_path, monkeypatch):
+    monkeypatch.setenv("AS2D_CACHE_DIR", str(tmp_path / "cache"))
+    return model("speaker", tmp_path), model("hearer", tmp_path)
+
+
+def test_of_all_drafters_the_one_that_gains_most_is_chosen():
+    notes = []
+    chosen = choose(
+        {"slow": pair_costs(50.0), "quick": pair_costs(1.0), "fair": pair_costs(4.0)}, notes.append
+    )
+    assert chosen.drafter == "quick"
+    assert chosen.cap in CAPS
+    assert chosen.predicted_speedup > 1.5
+    assert len(notes) == 3
+
+
+def test_where_no_draft_pays_none_is_chosen():
+    assert choose({"slow": pair_costs(50.0)}, lambda text: None) == Chosen(None, 0, 1.0)
+    assert choose({}, lambda text: None) == Chosen()
+
+
+def test_a_profile_of_a_quiet_machine_is_kept_and_used_again(models, monkeypatch):
+    monkeypatch.setattr(module, "is_quiet", lambda: True)
+    measured = known_costs(*models, Bench(), lambda text: None)
+    assert measured.costs == pair_costs(1.0)
+    assert known_costs(*models, None, lambda text: None) == profile.load(profile.profile_key(*models))
+
+
+def test_what_a_busy_machine_gives_is_used_with_a_warning_and_not_kept(models, monkeypatch):
+    monkeypatch.setattr(module, "is_quiet", lambda: False)
+    notes = []
+    assert known_costs(*models, Bench(), notes.append).costs == pair_costs(1.0)
+    assert "busy" in notes[0]
+    assert known_costs(*models, None, notes.append) is None
+
+
+def test_a_pair_that_cannot_be_measured_has_no_costs(models):
+    notes = []
+    assert known_costs(*models, Broken(), notes.append) is None
+    assert notes == ["hearer could not be measured: there is no drafter to measure"]
+
+
+def test_known_costs_reach_the_decoder_and_the_plot(models):
+    costs = pair_costs(1.0)
+    settings = decode_settings(costs)
+    assert (settings.idle_ms, settings.busy_ms) == (costs.target.step_ms(), costs.target_busy.step_ms())
+    assert decode_settings(None).idle_ms == {}
+    shown = staircase("hearer", profile.Profile({}, 0.0, costs))
+    assert (shown.idle_ms, shown.measured_at) == (costs.target.step_ms(), "1970-01-01T00:00:00Z")
