@@ -120,6 +120,7 @@ a_word = st.builds(
     st.sampled_from([" a", " b.", "c", " d,", "。", "語", ' "e!"', " Mr.", ""]),
     st.floats(-5, 40),
     st.floats(-5, 40),
+    tokens=st.lists(st.integers(0, 9), max_size=3).map(tuple),
 )
 
 
@@ -135,6 +136,8 @@ def test_no_word_is_lost_or_doubled_and_times_never_go_back(windows, max_words, 
 
     spoken_texts = [word.text.strip() for words in windows for word in words]
     assert [word.text.strip() for s in segments for word in s.words] == spoken_texts
+    tokens = [token for words in windows for word in words for token in word.tokens]
+    assert [token for s in segments for token in s.tokens] == tokens
     times = [time for s in segments for word in s.words for time in (word.start_s, word.end_s)]
     assert all(earlier <= later for earlier, later in pairwise([0.0, *times, duration_s]))
     for s in segments:
