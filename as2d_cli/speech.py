@@ -19,8 +19,8 @@ _CHUNK = 512
 """Samples that Silero hears at a time, 32 ms."""
 _RUN_CHUNKS = 8
 _RUN_MEAN = 0.5
-"""Speech is a quarter of a second in which Silero's mean is at least this. On recordings of speech it was above
-0.999, on noise and synthetic music below 0.49 (docs/decisions/0007-speech.md)."""
+"""Speech is a quarter of a second in which Silero's mean is at least this. On recordings of speech it was
+above 0.999, on noise and synthetic music below 0.49 (docs/decisions/0007-speech.md)."""
 _SHORT = SAMPLE_RATE_HZ
 _SHORT_RUN_MEAN = 0.15
 """Half a word is hard to tell from noise: below a second, rather a window too many than a word too few."""
