@@ -135,7 +135,8 @@ def _convert(entry: ModelEntry, source: Path, staging: Path) -> None:
 
 def _convert_here(entry: ModelEntry, source: Path, destination: Path, log: Path, answer: Connection) -> None:
     """Body of the conversion process; native converters write to the descriptors, past sys.stdout."""
-    with log.open("wb") as file:
+    with log.open("wb") as file, Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)  # standard input is audio, or somebody else's
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     try:

@@ -54,6 +54,8 @@ def test_a2_inputs_with_one_stem_get_outputs_of_their_own_whatever_is_run_later(
     assert sorted(texts) == ["a.flac.txt", "a.txt", "a.wav.txt"]
     assert texts["a.txt"] == first.out  # what was made first keeps its name, though it was given last
     assert len(set(texts.values())) == 3
+    assert as2d("transcribe", *sources, "-o", "new").code == 0
+    assert {path.read_text() for path in (tmp_path / "new").iterdir()} == set(texts.values())
     again = as2d("transcribe", *reversed(sources), "-o", "out", "--json")
     assert again.records()[-1]["report"]["skipped"] == 3
     assert {path.name: path.read_text() for path in (tmp_path / "out").iterdir()} == texts

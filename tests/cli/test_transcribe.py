@@ -318,11 +318,17 @@ def test_without_colour_the_bar_has_none(scripted, sound, tmp_path):
     assert not colour.search(seen)
 
 
-def test_no_process_reads_standard_input(scripted, sound, tmp_path):
-    sound("a.wav"), sound("b.wav")
-    script = 'printf "first\\nsecond\\n" | { "$0" transcribe a.wav --quiet; cat; }'
+def test_standard_input_and_output_are_not_for_the_models(scripted, sound, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(DATA / "nosy_plugin"), prepend=os.pathsep)
+    scripted_models = tmp_path / "models.toml"
+    scripted(plugin="nosy")
+    scripted_models.write_text(
+        "\n".join(line for line in scripted_models.read_text().splitlines() if not line.startswith("options"))
+    )
+    sound("a.wav")
+    script = 'printf "first\\nsecond\\n" | { "$0" transcribe a.wav --quiet --drafter none; cat; }'
     ended = subprocess.run(["sh", "-c", script, AS2D], cwd=tmp_path, check=True, capture_output=True)
-    assert ended.stdout.endswith(b"first\nsecond\n")
+    assert ended.stdout == b"all of it\nfirst\nsecond\n"
 
 
 @pytest.mark.parametrize(
