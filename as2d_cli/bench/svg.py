@@ -59,7 +59,7 @@ def ticks(low: float, high: float, most: int = 8) -> list[float]:
     power = 10 ** math.floor(math.log10(rough))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.999)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [round(number * step, 9) for number in range(first, last + 1)]
+    return [round(number * float(step), 9) for number in range(first, last + 1)]
 
 
 def x_axis(scale: Scale, values: Iterable[float], y: tuple[float, float], name: str, unit: str = "") -> str:
