@@ -57,5 +57,10 @@ def test_every_option_is_in_the_readme():
         [BIN / "as2d", "transcribe", "--help"], check=True, capture_output=True, text=True
     ).stdout
     options = {word.strip(",") for word in shown.split() if word.startswith("--")} - {"--help"}
-    assert {option for option in options if option not in text} == set()
+    switches = {option.replace("--no-", "--") for option in options if option.startswith("--no-")}
+    named = {option for option in switches if option in text or option.replace("--", "--no-", 1) in text}
+    assert switches == named  # the README says that --no-... is the other way round
+    assert {option for option in options - switches if option.replace("--no-", "--") not in switches} <= {
+        option for option in options if option in text
+    }
     assert len(options) > 12
