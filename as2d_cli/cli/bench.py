@@ -72,6 +72,9 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter per option is how typer dec
     """Decode the same windows in every mode and compare: speed, latency, drafts, text."""
     from as2d_cli.bench.rows import read_results
 
+    for path in (output, html, trace):
+        if path is not None and not path.parent.is_dir():  # hours may pass before it is written
+            raise OutputError(f"{path}: cannot be written: there is no folder {path.parent}")
     if from_file is not None:
         if paths:
             raise RequestError("--from measures nothing, so it takes no files", "leave out one of the two")
@@ -165,11 +168,12 @@ def _show(results: Results, html: Path | None, trace: Path | None) -> ExitCode:
     from as2d_cli.bench.trace import trace_json
     from as2d_cli.writers import write_atomic
 
-    for line in report(results):
-        typer.echo(line)
+    # before the report, which whoever reads it may break off
     for path, write in ((html, page), (trace, trace_json)):
         if path is not None:
             write_atomic(path, write(results))
+    for line in report(results):
+        typer.echo(line)
     difference = first_difference(results.rows)
     if difference is not None:
         typer.echo(f"as2d: {difference}", err=True)

@@ -161,7 +161,10 @@ def test_what_makes_no_sense_is_refused_before_anything_is_loaded(as2d, scripted
     assert said in run.err
 
 
-def test_a_file_that_cannot_be_written_is_told_before_anything_is_measured(as2d, scripted, sound, tmp_path):
-    run = as2d("bench", sound(), "-o", tmp_path / "no" / "r.jsonl")
-    assert run.code == 1
-    assert "r.jsonl: cannot be written" in run.err
+@pytest.mark.parametrize("option", ["-o", "--html", "--trace"])
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_measured(
+    as2d, scripted, sound, tmp_path, option
+):
+    run = as2d("bench", sound(), option, tmp_path / "no" / "file")
+    assert (run.code, run.out) == (1, "")
+    assert "file: cannot be written" in run.err
