@@ -49,7 +49,8 @@ def choose_budget(costs: PairCosts, memory_limit_bytes: int | None = None) -> Bu
     times_s = {
         cap: _quantile([_drafted_ms(costs, machine, window, cap) for window in windows]) for cap in CAPS
     }
-    cap = min(CAPS, key=lambda cap: times_s[cap])
+    # of equal times the largest cap: the controller works below it as the draft deserves
+    cap = min(reversed(CAPS), key=lambda cap: times_s[cap])
     drafted_s = times_s[cap]
     needed = costs.target.peak_bytes + costs.drafter.peak_bytes
     if memory_limit_bytes is not None and needed > memory_limit_bytes:
@@ -79,21 +80,19 @@ def _drafted_ms(costs: PairCosts, machine: ReplayCosts, window: RecordedWindow, 
 
     The first begins with no draft. On later ones the draft is complete, but the drafter is at work on
     windows ahead for as long as these take it: the target does part of its work beside it, at the
-    busy price, and the rest alone. A drafter that needs longer than the target sets the pace.
+    busy price, and the rest alone. A drafter that needs longer for a window than the target never
+    gains a lead: every window is like the first, beside a drafter that never rests.
     """
     first = replay(window, machine, Controller(cap=cap)).total_ms
+    always = replace(machine, steps=StepCosts(costs.target_busy.step_ms(), costs.target_busy.step_ms()))
     ready = replace(window, publish_ms=(0.0,) * len(window.draft), draft_encode_ms=0.0)
-    alone = replay(ready, machine, Controller(cap=cap), head_start_ms=1.0).total_ms
-    busy_steps = StepCosts(costs.target_busy.step_ms(), costs.target_busy.step_ms())
-    busy = replay(
-        replace(ready, encode_ms=costs.target_busy.encode_ms),
-        ReplayCosts(busy_steps),
-        Controller(cap=cap),
-        head_start_ms=1.0,
-    ).total_ms
+    slowed = replace(ready, encode_ms=costs.target_busy.encode_ms)
+    busy = replay(slowed, always, Controller(cap=cap), head_start_ms=1.0).total_ms
     drafting = _draft_ms(costs.drafter_busy, len(window.draft))
-    later = alone + drafting * (1 - alone / busy) if drafting < busy else max(busy, drafting)
-    return max(first, later)
+    if drafting >= busy:
+        return max(first, replay(window, always, Controller(cap=cap)).total_ms)
+    alone = replay(ready, machine, Controller(cap=cap), head_start_ms=1.0).total_ms
+    return max(first, alone + drafting * (1 - alone / busy))
 
 
 def _window(costs: PairCosts, length: int, error_rate: float) -> RecordedWindow:
