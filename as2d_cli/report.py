@@ -126,12 +126,12 @@ class RunReport:
 
     def _decoding_line(self) -> str:
         stats = self.stats
-        line = f"target {self.target}, drafter {self.drafter or 'none'}"
-        if self.budget is not None and not self.budget.drafting:
-            line = f"target {self.target}, drafter none"
-        elif self.drafter and self.drafter_lost:
+        refused = self.budget is not None and not self.budget.drafting
+        drafter = None if refused else self.drafter
+        line = f"target {self.target}, drafter {drafter or 'none'}"
+        if drafter and self.drafter_lost:
             line += " (lost)"
-        elif self.drafter and not stats.proposed:
+        if drafter and not stats.proposed:
             line += " (unused)"
         line += f": {stats.tokens_per_step:.2f} tokens per step"
         return f"{line}, {stats.acceptance:.0%} of proposed tokens accepted" if stats.proposed else line
