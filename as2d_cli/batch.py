@@ -124,12 +124,12 @@ class Batch:
             settings, budget = apply_stored(settings)
         with Engine(settings, note=self._display.note, progress=self._display.steps) as engine:
             self._engine = engine
+            request = self._checked(engine.target_spec.languages)
+            self._check_prompt(settings.target, engine.target_spec.max_prompt_tokens)
             if asked.auto_budget and budget is None and engine.is_drafting:
                 budget = first_budget(engine, settings, self._display.note)
             if budget is not None:
                 self._report = replace(self._report, budget=budget)
-            request = self._checked(engine.target_spec.languages)
-            self._check_prompt(settings.target, engine.target_spec.max_prompt_tokens)
             self._began = time.perf_counter()
             self._report = replace(self._report, load_s=self._began - loading)
             self._display.begin([one.source for one in due])

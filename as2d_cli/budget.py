@@ -1,8 +1,8 @@
 """Decides from a profile whether drafting pays on this device, and how many candidates at most.
 
 Windows of typical speech are replayed with the very loop that decodes (`decoding.replay`), on the costs
-that were measured. What is minimised is a high quantile of the time per window, so that hard windows
-count: a choice that is faster on average and slower on one window in five is not taken.
+that were measured. What is minimised is a high quantile of the time per window, so that hard windows,
+those of dense speech and poor drafts, decide.
 """
 
 from __future__ import annotations
@@ -55,6 +55,9 @@ def choose_budget(costs: PairCosts, memory_limit_bytes: int | None = None) -> Bu
     needed = costs.target.peak_bytes + costs.drafter.peak_bytes
     if memory_limit_bytes is not None and needed > memory_limit_bytes:
         reason = f"both models need {needed / 1e6:.0f} MB, the limit is {memory_limit_bytes / 1e6:.0f} MB"
+        return Budget(False, 0, plain_s, drafted_s, reason)
+    if not costs.target.row_invariant:
+        reason = "this target decides rows together otherwise than one by one: drafts could change its text"
         return Budget(False, 0, plain_s, drafted_s, reason)
     pays = drafted_s < (1 - MIN_GAIN) * plain_s
     change = 1 - drafted_s / plain_s

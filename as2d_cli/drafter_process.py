@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 from as2d_cli.decoding.protocols import DrafterSpec, TargetSpec
 from as2d_cli.processes import MAX_DEATHS, Worker
-from as2d_cli.workers import Attach, DrafterReady, Failed, Job, ModelRef, run_drafter
+from as2d_cli.workers import LOADING, Attach, DrafterReady, Failed, Job, ModelRef, run_drafter
 
 MAX_WAITING = 8
 """Drafts asked for and not yet answered, at most: more than that the pipe may not hold."""
+_LOADING_S = 120.0
+"""How long a drafter may take to load before the run goes on without it."""
 
 
 class DrafterProcess:
@@ -28,7 +30,7 @@ class DrafterProcess:
     def await_spec(self, target: TargetSpec) -> DrafterSpec | None:
         """Wait until the drafter is loaded; None if it cannot be."""
         self._target_spec = target
-        message = self.worker.receive()
+        message = self.worker.receive(_LOADING_S)
         if isinstance(message, DrafterReady):
             self.spec = message.spec
             return message.spec
@@ -48,7 +50,7 @@ class DrafterProcess:
 
         A drafter that does not keep up, or hangs, is not sent more than its pipe surely holds.
         """
-        if not self._attached or self._waiting > MAX_WAITING or self.spec is None:
+        if not self._attached or self._waiting >= MAX_WAITING or self.spec is None:
             return False
         return language is None or self.spec.languages is None or language in self.spec.languages
 
@@ -64,6 +66,8 @@ class DrafterProcess:
             return self if self._restart(f"the drafter's process {self.worker.how_it_ended()}") else None
         if isinstance(message, DrafterReady):
             self.attach(attach)
+        elif isinstance(message, Failed) and message.id == LOADING:
+            return self if self._restart(f"the drafter cannot be loaded: {message.error.message}") else None
         elif isinstance(message, Failed):
             self._waiting -= 1
             self._failures += 1

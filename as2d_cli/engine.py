@@ -39,7 +39,9 @@ from as2d_cli.workers import (
 SLOTS = 4
 """Windows in work or handed out ahead: the drafter may run up to three windows ahead of the target."""
 _ALONE_S, _TOGETHER_S = 2.0, 4.0
-"""How long measuring takes, about: each model alone, then both."""
+"""How long measuring takes, at least: each model alone, then both."""
+_PATIENCE_S = 60.0
+"""How long a process may take to measure before it counts as hung."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,14 +100,15 @@ class Engine:
         self._drafter: DrafterProcess | None = None
         self._slots: Slots | None = None
         self._epoch = 0
-        self._language = (-1, "")  # group and language of the window decoded last
+        self._languages: dict[int, str] = {}  # by group, as its first decoded window has it
+        self._decode: DecodeSettings | None = None
 
     def __enter__(self) -> Engine:
         """Load both models side by side. Raises `ModelError` or `PluginError` if that fails."""
         try:
             self._start()
         except BaseException:
-            self.close()
+            self.close(at_once=True)
             raise
         return self
 
@@ -164,7 +167,7 @@ class Engine:
         return Worker("target", run_target, self._settings.target, self._settings.decode)
 
     def measure(self) -> PairCosts:
-        """Time both models, each alone and both at once: about ten seconds.
+        """Time both models, each alone and both at once: about fifteen seconds.
 
         Raises `ModelError` if there is no drafter, or a process ends meanwhile.
         """
@@ -183,11 +186,15 @@ class Engine:
     def _measured(self, workers: Sequence[Worker], seconds: float) -> list[TargetCosts | DraftCosts]:
         for worker in workers:
             worker.send(Measure(seconds))
-        answers = [worker.receive() for worker in workers]
+        answers = [worker.receive(_PATIENCE_S) for worker in workers]
         found = [answer.costs for answer in answers if isinstance(answer, Measured)]
         if len(found) < len(workers):
             raise ModelError("a model's process ended while it was measured", "is memory short?")
         return found
+
+    def decode_as(self, settings: DecodeSettings) -> None:
+        """Decode windows by these settings from now on, if their task has none of its own."""
+        self._decode = settings
 
     def drop_drafter(self) -> None:
         """Go on without the drafter and free its memory."""
@@ -227,9 +234,7 @@ class Engine:
         stream.reset(self._epoch)
         for spec in self._slots.layout.specs:
             self._slots.put(slot, spec, log_mel(task.window.samples, spec))
-        request = task.request
-        if request.language is None and self._language[0] == task.group and self._language[1]:
-            request = replace(request, language=self._language[1])
+        request = self._in_known_language(task)
         with_draft = drafted and self._drafter is not None and self._drafter.takes(request.language)
         job = Job(
             self._epoch,
@@ -239,13 +244,19 @@ class Engine:
             task.window.duration_s,
             task.group,
             drafted=with_draft,
-            decode=task.decode,
+            decode=task.decode or self._decode,
             traced=task.traced,
         )
         if with_draft and self._drafter is not None:
             self._drafter.draft(job)
         self._target.send(job)
         return job
+
+    def _in_known_language(self, task: WindowTask) -> Request:
+        """Return the request in the language found in the file's first window, however it is run again."""
+        if task.request.language is not None or task.group not in self._languages:
+            return task.request
+        return replace(task.request, language=self._languages[task.group])
 
     def _next_outcome(self, in_work: deque[tuple[Job | None, WindowTask]]) -> WindowOutcome:
         """Listen to both processes until the first window in work is decided, if it is not settled."""
@@ -260,7 +271,8 @@ class Engine:
                 self._progress(message)
             elif isinstance(message, Done) and message.id == job.id and message.result is not None:
                 self._target_deaths = 0
-                self._language = (task.group, message.result.language or "")
+                if message.result.language:
+                    self._languages.setdefault(task.group, message.result.language)
                 return WindowOutcome(task, message.result)
             elif isinstance(message, Failed) and message.id == job.id:
                 return WindowOutcome(task, None, message.error)
@@ -289,9 +301,9 @@ class Engine:
         self._target = self._new_target()
         _loaded_target(self._target)
         self._target.send(self._attach)
-        for job, _ in list(in_work)[1:]:
+        for job, later in list(in_work)[1:]:
             if job is not None:
-                self._target.send(job)
+                self._target.send(replace(job, request=self._in_known_language(later)))
         task = in_work[0][1]
         return WindowOutcome(task, None, DecodeError(f"the target's process {ended} in a window"))
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -149,9 +150,12 @@ class Pipeline:
             work = FileWork(source, group)
             files.append(work)
             try:
-                for window in _windows(work):
-                    work.handed_out += 1
-                    yield WindowTask(group, window, self._request, self._settled(window))
+                with closing(_windows(work)) as windows:
+                    for window in windows:
+                        if work.error is not None:  # failed meanwhile: not read to its end
+                            break
+                        work.handed_out += 1
+                        yield WindowTask(group, window, self._request, self._settled(window))
             except AudioError as error:
                 work.error = error
             work.read = True
@@ -179,7 +183,7 @@ class Pipeline:
         return outcomes, time.perf_counter() - began
 
 
-def _windows(work: FileWork) -> Iterator[Window]:
+def _windows(work: FileWork) -> Generator[Window, None, None]:
     stream = open_audio(work.source)
     try:
         yield from split(stream.blocks())

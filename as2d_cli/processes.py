@@ -30,9 +30,14 @@ class Worker:
         start(self.process)
         theirs.close()
 
-    def receive(self) -> Message | None:
-        """Return the next message, waiting for it; None once the process is gone."""
+    def receive(self, patience_s: float | None = None) -> Message | None:
+        """Return the next message, waiting for it; None once the process is gone.
+
+        A process that says nothing for `patience_s` is taken to hang, and killed.
+        """
         try:
+            if patience_s is not None and not self.pipe.poll(patience_s):
+                self.kill()
             message: Message = self.pipe.recv()
         except (EOFError, OSError):
             return None

@@ -85,6 +85,8 @@ def _target(raw: dict[str, Any]) -> TargetCosts:
     for name in ("short_ms", "long_ms"):
         raw[name] = {int(rows): _positive(ms) for rows, ms in raw[name].items()}
     _positive(raw["encode_ms"])
+    if raw["short_ms"].keys() != raw["long_ms"].keys():
+        raise ValueError("row counts measured with few and with many cached tokens differ")
     return TargetCosts(**raw)
 
 

@@ -9,19 +9,18 @@ from as2d_cli import profile
 from as2d_cli.budget import Budget, choose_budget
 from as2d_cli.device import is_quiet
 from as2d_cli.engine import Engine, EngineSettings
+from as2d_cli.errors import ModelError, OutputError
 from as2d_cli.measure import PairCosts
 
 
-def apply_stored(
-    settings: EngineSettings, memory_limit_bytes: int | None = None
-) -> tuple[EngineSettings, Budget | None]:
+def apply_stored(settings: EngineSettings) -> tuple[EngineSettings, Budget | None]:
     """Apply the stored profile of this pair on this device; without one, change nothing."""
     if settings.drafter is None:
         return settings, None
     stored = profile.load(profile.profile_key(settings.target, settings.drafter))
     if stored is None:
         return settings, None
-    budget = choose_budget(stored.costs, memory_limit_bytes)
+    budget = choose_budget(stored.costs)
     return _with_budget(settings, stored.costs, budget), budget
 
 
@@ -29,25 +28,39 @@ def first_budget(engine: Engine, settings: EngineSettings, note: Callable[[str],
     """Choose for a pair that has no profile yet: measure it, unless the machine has no time for that now.
 
     A busy machine gives figures that are of no use later, and no sign that drafts would pay: then
-    plain decoding it is, and the next run tries again.
+    plain decoding it is, and the next run tries again. So it is if a process ends while measured.
     """
-    if is_quiet():
-        note("measuring, once, what drafts are worth on this device")
+    if not is_quiet():
+        engine.drop_drafter()
+        return _unmeasured("the machine is too busy to measure what drafts are worth")
+    note("measuring, once, what drafts are worth on this device")
+    try:
         return measure_pair(engine, settings)
+    except OutputError as error:
+        note(f"the profile is not kept: {error.message}")
+    except ModelError as error:
+        note(error.message)
     engine.drop_drafter()
-    return Budget(False, 0, None, None, "the machine is too busy to measure what drafts are worth")
+    return _unmeasured("what drafts are worth could not be measured")
 
 
-def measure_pair(engine: Engine, settings: EngineSettings, memory_limit_bytes: int | None = None) -> Budget:
-    """Measure the pair that runs in `engine`, keep the profile, and drop the drafter if it does not pay.
+def _unmeasured(reason: str) -> Budget:
+    return Budget(False, 0, None, None, reason)
 
-    Raises `ModelError` if there is no drafter at work.
+
+def measure_pair(engine: Engine, settings: EngineSettings) -> Budget:
+    """Measure the pair that runs in `engine`, keep the profile, and let the engine go on by it.
+
+    Raises `ModelError` if there is no drafter at work, or a process ends; `OutputError` if the profile
+    cannot be written.
     """
     costs = engine.measure()
     if settings.drafter is not None:
         profile.store(profile.profile_key(settings.target, settings.drafter), costs)
-    budget = choose_budget(costs, memory_limit_bytes)
-    if not budget.drafting:
+    budget = choose_budget(costs)
+    if budget.drafting:
+        engine.decode_as(replace(_with_budget(settings, costs, budget).decode, name="measured"))
+    else:
         engine.drop_drafter()
     return budget
 

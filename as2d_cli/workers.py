@@ -24,6 +24,7 @@ from as2d_cli.decoding import (
     AlignMode,
     Controller,
     DraftReader,
+    DraftState,
     FixedBudget,
     Policy,
     Retokenizer,
@@ -286,11 +287,12 @@ def draft_window(drafter: Drafter, vocabulary: Tokenizer, target: TargetSpec, sl
     features = slots.take(job.slot, drafter.spec.features)
     if writer.cancelled:  # the slot has been given on: the features may be another window's
         return
-    retokenizer = Retokenizer(drafter.tokenizer, vocabulary, target.vocab_size)
-    draft = drafter.draft(features, job.request)
     try:
-        fill(writer, draft, retokenizer, end_id=target.end_id)
+        retokenizer = Retokenizer(drafter.tokenizer, vocabulary, target.vocab_size)
+        fill(writer, drafter.draft(features, job.request), retokenizer, end_id=target.end_id)
     except As2dError:
+        writer.finish(DraftState.FAILED)
         raise
     except Exception as error:  # a drafter may fail in any way, and may only ever cost speed
+        writer.finish(DraftState.FAILED)
         raise DecodeError(f"the drafter failed: {type(error).__name__}: {error}") from error

@@ -53,3 +53,10 @@ def test_a_step_costs_the_mean_of_few_and_many_cached_tokens(pair_costs, field):
     even = pair_costs(5.0, 0.2).target
     uneven = replace(even, **{field: {rows: 3 * ms for rows, ms in even.short_ms.items()}})
     assert uneven.step_ms()[8] == pytest.approx(2 * even.short_ms[8])
+
+
+def test_a_target_whose_rows_depend_on_each_other_is_decoded_plainly(pair_costs):
+    cheap = pair_costs(5.0, 0.2)
+    refused = choose_budget(replace(cheap, target=replace(cheap.target, row_invariant=False)))
+    assert not refused.drafting
+    assert "could change its text" in refused.reason

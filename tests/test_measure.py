@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from as2d_cli import profile
+from as2d_cli import profile, selection
 from as2d_cli.engine import Engine, EngineSettings
 from as2d_cli.errors import ModelError
 from as2d_cli.measure import ROWS
@@ -48,6 +48,37 @@ def test_measuring_a_pair_keeps_its_profile_and_drops_a_drafter_that_does_not_pa
     chosen, same = apply_stored(slow)
     assert chosen.drafter is None
     assert same == budget
+
+
+def test_a_drafter_that_dies_while_measured_costs_only_speed(monkeypatch):
+    monkeypatch.setattr(selection, "is_quiet", lambda: True)
+    notes = []
+    dying = settings({"encode_ms": 5.0}, {"exit_at": 3})
+    with Engine(dying) as engine:
+        budget = selection.first_budget(engine, dying, notes.append)
+        assert not budget.drafting
+        assert not engine.is_drafting
+    assert any("ended while it was measured" in note for note in notes)
+
+
+def test_a_cache_that_cannot_be_written_does_not_end_the_run(monkeypatch, tmp_path):
+    monkeypatch.setattr(selection, "is_quiet", lambda: True)
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("AS2D_CACHE_DIR", str(tmp_path / "file"))
+    notes = []
+    pair = settings({"encode_ms": 5.0}, {})
+    with Engine(pair) as engine:
+        assert not selection.first_budget(engine, pair, notes.append).drafting
+    assert any("the profile is not kept" in note for note in notes)
+
+
+def test_a_busy_machine_is_not_measured(monkeypatch):
+    monkeypatch.setattr(selection, "is_quiet", lambda: False)
+    pair = settings({}, {})
+    with Engine(pair) as engine:
+        budget = selection.first_budget(engine, pair, print)
+        assert "too busy" in budget.reason
+        assert not engine.is_drafting
 
 
 def test_without_a_profile_nothing_is_chosen():
