@@ -23,7 +23,7 @@ class DrafterProcess:
         self._deaths = 0
         self._failures = 0
         self._waiting = 0  # drafts asked for and not yet reported done
-        self._attached = False
+        self.is_attached = False
         self.spec: DrafterSpec | None = None
         self.worker = Worker("drafter", run_drafter, *self._models)
 
@@ -43,14 +43,14 @@ class DrafterProcess:
         """Let a loaded drafter begin."""
         self.worker.send(self._target_spec)
         self.worker.send(attach)
-        self._attached = True
+        self.is_attached = True
 
     def takes(self, language: str | None) -> bool:
         """Tell whether a draft in `language` (None: not known yet) should be asked for now.
 
         A drafter that does not keep up, or hangs, is not sent more than its pipe surely holds.
         """
-        if not self._attached or self._waiting >= MAX_WAITING or self.spec is None:
+        if not self.is_attached or self._waiting >= MAX_WAITING or self.spec is None:
             return False
         return language is None or self.spec.languages is None or language in self.spec.languages
 
@@ -80,7 +80,7 @@ class DrafterProcess:
     def _restart(self, reason: str) -> bool:
         self.worker.kill()
         self._deaths += 1
-        self._attached, self._waiting = False, 0
+        self.is_attached, self._waiting = False, 0
         if self._deaths >= MAX_DEATHS:
             self._note(f"{reason}; going on without it")
             return False

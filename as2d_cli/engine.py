@@ -264,7 +264,7 @@ class Engine:
         if job is None:
             return WindowOutcome(task, task.settled)
         while True:
-            message = self._listen()
+            message = self._listen(in_work)
             if message is None:
                 return self._replace_target(in_work)
             if isinstance(message, Progress):
@@ -277,8 +277,11 @@ class Engine:
             elif isinstance(message, Failed) and message.id == job.id:
                 return WindowOutcome(task, None, message.error)
 
-    def _listen(self) -> Message | None:
-        """Return the target's next message, None if it died; hear the drafter in between."""
+    def _listen(self, in_work: deque[tuple[Job | None, WindowTask]]) -> Message | None:
+        """Return the target's next message, None if it died; hear the drafter in between.
+
+        A drafter that is back after a death is asked again for the drafts of windows not yet in work.
+        """
         assert self._target is not None
         while True:
             pipes: list[Connection] = [self._target.pipe]
@@ -286,9 +289,19 @@ class Engine:
                 pipes.append(self._drafter.worker.pipe)
             ready = wait(pipes)
             if self._drafter is not None and self._drafter.worker.pipe in ready:
+                was_attached = self._drafter.is_attached
                 self._drafter = self._drafter.hear(self._attach)
+                if self._drafter is not None and self._drafter.is_attached and not was_attached:
+                    self._ask_again(self._drafter, [job for job, _ in list(in_work)[1:] if job])
             if self._target.pipe in ready:
                 return self._target.receive()
+
+    def _ask_again(self, drafter: DrafterProcess, jobs: Iterable[Job]) -> None:
+        assert self._slots is not None
+        for job in jobs:
+            draft = self._slots.stream(job.slot).reader(job.epoch, self._target_spec.vocab_size)
+            if job.drafted and not draft.state.finished:
+                drafter.draft(job)
 
     def _replace_target(self, in_work: deque[tuple[Job | None, WindowTask]]) -> WindowOutcome:
         """Fail the window in work and give the ones after it to a new process."""

@@ -149,6 +149,8 @@ def _why_pip_failed(log: str) -> str:
     if any("connection broken by" in line for line in lines):
         return "the package index cannot be reached"
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+    if errors and errors[-1] == "Exception:":  # pip's own failure: the last line of its traceback says which
+        errors = lines
     return (errors or lines or ["pip gave no reason"])[-1]
 
 

@@ -131,6 +131,8 @@ def read_list(source: str, *, null: bool = False) -> list[str]:
 def _named(text: str, notes: list[str]) -> Iterable[Input]:
     if text == STDIN:
         return [_standard_input()]
+    if not text:  # an unset variable in a script must not mean the whole current folder
+        return [Input(Path("''"), error=AudioError("an empty name was given", "is a variable unset?"))]
     if not os.path.lexists(text) and glob.has_magic(text):
         matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - Path.glob takes no absolute ones
         if not matches:
@@ -142,12 +144,14 @@ def _named(text: str, notes: list[str]) -> Iterable[Input]:
 
 def _at(path: Path, notes: list[str]) -> list[Input]:
     """Return the input at `path`, or all in it if it is a folder."""
-    if not path.is_dir():
+    if not _is_folder(path):
         return [Input(path)]
     ignored = 0
     found = []
-    for file in _files_below(path, set()):
-        if _is_wanted(file):
+    for file, error in _files_below(path, set()):
+        if error is not None:
+            found.append(Input(file, error=error))
+        elif _is_wanted(file):
             found.append(Input(file, file.relative_to(path).parent))
         elif file.suffix.lower().removeprefix(".") not in FORMATS:  # our own outputs are no news
             ignored += 1
@@ -161,21 +165,33 @@ def _at(path: Path, notes: list[str]) -> list[Input]:
     return found
 
 
-def _files_below(folder: Path, visited: set[tuple[int, int]]) -> Iterator[Path]:
-    """Yield the files in `folder`, then those of its folders; links are followed, but not in circles."""
+def _files_below(folder: Path, visited: set[tuple[int, int]]) -> Iterator[tuple[Path, AudioError | None]]:
+    """Yield the files in `folder`, then those of its folders; links are followed, but not in circles.
+
+    A folder that cannot be read comes with the error that says so: what is in it must not be missed.
+    """
     try:
         status = folder.stat()
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError:  # listed as not readable by whoever opens it; a folder within another is passed over
+    except OSError as error:
+        yield folder, AudioError(f"{printable(str(folder))}: the folder cannot be read: {reason(error)}")
         return
     if (status.st_dev, status.st_ino) in visited:
         return
     visited.add((status.st_dev, status.st_ino))
-    shown = [entry for entry in entries if not entry.name.startswith(".")]
-    yield from (Path(entry.path) for entry in shown if entry.is_file())
-    for entry in shown:
-        if entry.is_dir():
-            yield from _files_below(Path(entry.path), visited)
+    shown = [Path(entry.path) for entry in entries if not entry.name.startswith(".")]
+    folders = [path for path in shown if _is_folder(path)]
+    # links to nothing, pipes and the like are named by whoever opens them, if they are called like audio
+    yield from ((path, None) for path in shown if path not in folders)
+    for below in folders:
+        yield from _files_below(below, visited)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a link to itself
+        return False
 
 
 def _is_wanted(file: Path) -> bool:

@@ -58,11 +58,14 @@ def identity(entry: ModelEntry) -> str:
 
 
 def remove(name: str, progress: Progress = silent) -> bool:
-    """Delete everything stored for the model `name`; False if there was nothing."""
+    """Delete everything stored for the model `name`; False if there was nothing. Raises `ModelError`."""
     if name not in cache.stored_models():
         return False
-    with _lock(name, progress):
-        cache.discard(cache.model_folder(name))
+    try:
+        with _lock(name, progress):
+            cache.discard(cache.model_folder(name))
+    except OSError as error:
+        raise ModelError(f"model {name!r} cannot be removed: {error.filename}: {error.strerror}") from error
     return True
 
 

@@ -93,6 +93,22 @@ def test_a_drafter_killed_in_the_middle_costs_only_speed(plain):
     assert notes == ["the drafter's process was ended by signal 9; starting it again"]
 
 
+def test_windows_that_wait_are_drafted_after_the_drafter_is_back(plain):
+    killed = []
+
+    def kill_once(progress):
+        if not killed:
+            killed.append(child("drafter").pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    # one window is in work for as long as a new drafter needs to start
+    slow = settings({"step_ms": 100.0, "max_tokens": 60}, {"error_rate": 0.0, "start_delay_ms": 300.0})
+    with Engine(slow, progress=kill_once) as engine:
+        outcomes = list(engine.run(tasks(4)))
+    assert killed
+    assert [outcome.result.stats.accepted > 0 for outcome in outcomes[2:]] == [True, True]
+
+
 def test_a_drafter_that_keeps_dying_is_given_up(plain):
     notes = []
     with Engine(settings({"step_ms": 5.0}, {"exit_at": 3}), note=notes.append) as engine:

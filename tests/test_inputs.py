@@ -58,6 +58,28 @@ def test_links_are_followed_but_not_in_circles(place):
     assert "more/link/c.wav" in paths(find_inputs(["more"]))
 
 
+def test_an_empty_name_does_not_mean_the_whole_current_folder(place):
+    (one,) = find_inputs([""]).found
+    assert "an empty name" in one.error.message
+
+
+def test_a_link_to_itself_is_one_failure_and_not_the_end(place):
+    folder = place / "links"
+    folder.mkdir()
+    (folder / "self.wav").symlink_to("self.wav")
+    (folder / "nowhere.wav").symlink_to("nothing")
+    found = find_inputs([str(folder)]).found
+    assert [one.path.name for one in found] == ["nowhere.wav", "self.wav"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every folder")
+def test_a_folder_that_cannot_be_read_is_told(place):
+    folder = place / "private"
+    folder.mkdir(mode=0)
+    errors = [one.error.message for one in find_inputs([str(place)]).found if one.error]
+    assert any("cannot be read" in message for message in errors)
+
+
 def test_patterns_are_expanded_sorted_and_reach_into_folders(place):
     assert paths(find_inputs(["talks/*.wav"])) == ["talks/a.wav", "talks/b.wav"]
     assert paths(find_inputs(["**/*.wav"])) == ["talks/a.wav", "talks/b.wav", "talks/deep/c.wav"]

@@ -63,6 +63,14 @@ class LazyGroup(TyperGroup):
         except BrokenPipeError as error:  # `as2d ... | head`: whoever read the results has had enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nor may the last flush fail
             raise typer.Exit(ExitCode.PIPE_CLOSED) from error
+        except (
+            OSError
+        ) as error:  # a full disk behind standard output; files of our own tell theirs as As2dError
+            if os.environ.get("AS2D_DEBUG"):
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            typer.echo(f"as2d: error: {error.filename or 'standard output'}: {error.strerror}", err=True)
+            raise typer.Exit(ExitCode.SOME_FAILED) from error
 
 
 app = typer.Typer(

@@ -61,7 +61,10 @@ def show(
     from as2d_cli import profile
     from as2d_cli.budget import choose_budget
 
-    for path in sorted(profile.profiles_folder().glob("*.json")):
+    paths = sorted(profile.profiles_folder().glob("*.json"))
+    if not paths:
+        typer.echo("as2d: no profile yet; as2d profile run measures one", err=True)
+    for path in paths:
         try:
             stored = profile.read(path)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
