@@ -20,6 +20,7 @@ from as2d_cli.features import log_mel
 from as2d_cli.measure import DraftCosts, PairCosts, TargetCosts
 from as2d_cli.processes import MAX_DEATHS, Worker
 from as2d_cli.slots import SlotLayout, Slots
+from as2d_cli.spawning import uninterrupted
 from as2d_cli.types import Request, Window, WindowResult
 from as2d_cli.workers import (
     Attach,
@@ -125,10 +126,11 @@ class Engine:
         for worker in workers:
             if worker is not None:
                 worker.kill() if at_once else worker.stop()
-        if self._slots is not None:
-            self._slots.close()
-            self._slots.unlink()
-            self._slots = None
+        with uninterrupted():
+            if self._slots is not None:
+                self._slots.close()
+                self._slots.unlink()
+                self._slots = None
 
     @property
     def target_spec(self) -> TargetSpec:
@@ -157,7 +159,8 @@ class Engine:
         features, languages = (
             (drafter_spec.features, drafter_spec.languages) if drafter_spec else (None, None)
         )
-        self._slots = Slots(SlotLayout(SLOTS, self._target_spec.features, features))
+        with uninterrupted():  # half-made memory could not be given back
+            self._slots = Slots(SlotLayout(SLOTS, self._target_spec.features, features))
         self._attach = Attach(self._slots.name, self._slots.layout, languages)
         self._target.send(self._attach)
         if self._drafter is not None:

@@ -13,6 +13,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.context import SpawnProcess
 from types import ModuleType
@@ -29,17 +31,25 @@ def is_alive(process: int) -> bool:
     return True
 
 
-def start(process: SpawnProcess) -> None:
-    """Start `process` with SIGINT blocked in it; the main process gets one that comes meanwhile."""
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold back a Ctrl-C until the block is done; processes started in it never see one."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
-        _start_without_main(process)
+        yield
         return
-    resource_tracker.ensure_running()  # now: its own start would unblock SIGINT
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        _start_without_main(process)
+        yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def start(process: SpawnProcess) -> None:
+    """Start `process` with SIGINT blocked in it; the main process gets one that comes meanwhile."""
+    if hasattr(signal, "pthread_sigmask"):
+        resource_tracker.ensure_running()  # now: its own start would unblock SIGINT
+    with uninterrupted():
+        _start_without_main(process)
 
 
 def _start_without_main(process: SpawnProcess) -> None:
