@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import TypeAlias
 
 from as2d_cli.batch import Batch
+from as2d_cli.device import usable_cpus
 from as2d_cli.errors import RequestError
 from as2d_cli.inputs import find_inputs
 from as2d_cli.languages import AUTO, language_code
 from as2d_cli.registry import load_registry
-from as2d_cli.requests import BatchRequest, FileOutcome, joined_prompt, usable_cpus
+from as2d_cli.requests import BatchRequest, FileOutcome, joined_prompt
 from as2d_cli.writers import FORMATS
 
 StrPath: TypeAlias = str | os.PathLike[str]

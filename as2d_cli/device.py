@@ -12,10 +12,16 @@ _QUIET_SHARE = 0.8
 """Least share of all processors that must be idle for a measurement to mean anything."""
 
 
+def usable_cpus() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def device() -> str:
     """Describe the processor and how many of its cores this process may use."""
-    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{_processor()}, {cpus} CPUs, {platform.system()} {platform.machine()}"
+    return f"{_processor()}, {usable_cpus()} CPUs, {platform.system()} {platform.machine()}"
 
 
 def _processor() -> str:

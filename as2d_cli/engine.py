@@ -235,10 +235,11 @@ class Engine:
         self._epoch += 1
         stream = self._slots.stream(slot)
         stream.reset(self._epoch)
-        for spec in self._slots.layout.specs:
-            self._slots.put(slot, spec, log_mel(task.window.samples, spec))
         request = self._in_known_language(task)
         with_draft = drafted and self._drafter is not None and self._drafter.takes(request.language)
+        layout = self._slots.layout
+        for spec in layout.specs if with_draft else (layout.target,):
+            self._slots.put(slot, spec, log_mel(task.window.samples, spec))
         job = Job(
             self._epoch,
             slot,

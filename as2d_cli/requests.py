@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from as2d_cli import weights
+from as2d_cli.device import usable_cpus
 from as2d_cli.errors import As2dError
 from as2d_cli.inputs import Input
 from as2d_cli.registry import ModelEntry
@@ -29,13 +29,6 @@ _WITHOUT_INFLUENCE = frozenset(
     }
 )
 """Parts of a request that change no output, or are accounted for apart."""
-
-
-def usable_cpus() -> int:
-    """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def joined_prompt(prompt: str | None, hotwords: str | None) -> str | None:

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import cast, get_args
 
 from as2d_cli.decoding import AlignMode
+from as2d_cli.device import usable_cpus
 from as2d_cli.errors import RequestError
 from as2d_cli.inputs import STDIN, Inputs, find_inputs, read_list
 from as2d_cli.languages import AUTO, language_code
 from as2d_cli.registry import ModelEntry, load_registry
-from as2d_cli.requests import WORD_FORMATS, BatchRequest, joined_prompt, usable_cpus
+from as2d_cli.requests import WORD_FORMATS, BatchRequest, joined_prompt
 from as2d_cli.subtitles import Layout
 from as2d_cli.tables import suggestion
 from as2d_cli.workers import DecodeSettings

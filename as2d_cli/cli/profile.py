@@ -28,10 +28,10 @@ def run(pair: _Pair = None, threads: _Threads = None) -> None:
     """Measure a pair now (about 15 s; best on a machine with nothing else to do) and keep the result."""
     from as2d_cli import weights
     from as2d_cli.cli.fetch_progress import shown_progress
-    from as2d_cli.device import is_quiet
+    from as2d_cli.device import is_quiet, usable_cpus
     from as2d_cli.engine import Engine, EngineSettings
     from as2d_cli.registry import load_registry
-    from as2d_cli.requests import DRAFTER_THREADS, usable_cpus
+    from as2d_cli.requests import DRAFTER_THREADS
     from as2d_cli.selection import measure_pair
     from as2d_cli.workers import ModelRef
 
