@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.paths import cache_root
-from as2d_cli.types import SAMPLE_RATE_HZ, Features, FeatureSpec, Samples
+from as2d_cli.types import NOTHING_HEARD, SAMPLE_RATE_HZ, Features, FeatureSpec, Samples
 
 _FFT = 400
 _HOP = 160
@@ -29,6 +29,8 @@ def log_mel(samples: Samples, spec: FeatureSpec) -> Features:
     openai/whisper: with it Whisper makes fewer errors on short clips (docs/decisions/0005-padding.md).
     Raises ValueError if `samples` are longer than the spec: to drop audio is never right here.
     """
+    if spec == NOTHING_HEARD:
+        return np.zeros(spec.shape, np.float32)
     length = spec.n_frames * _HOP
     if len(samples) > length:
         raise ValueError(f"{len(samples)} samples do not fit {spec.n_frames} frames")

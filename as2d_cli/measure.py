@@ -10,7 +10,7 @@ import resource
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar, cast
@@ -19,7 +19,7 @@ import numpy as np
 
 from as2d_cli.decoding import StepCosts
 from as2d_cli.decoding.protocols import Drafter, SessionDrafter, Target, TargetSession
-from as2d_cli.types import Features, FeatureSpec, Request
+from as2d_cli.types import NOTHING_HEARD, Features, FeatureSpec, Request
 
 T = TypeVar("T")
 
@@ -29,6 +29,10 @@ SHORT_TOKENS, LONG_TOKENS = 16, 160
 """Cached tokens at which steps are measured: the beginning and the end of a dense window."""
 _DRAFT_TOKENS = 24
 _CHECKED_TOKENS = 24
+_PASSAGE = (
+    "The committee met on Tuesday. It looked at the plan for the new bridge, which is to cost less than the "
+    "old one did, and asked the engineers when it could be opened. They said that a year was enough."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,7 @@ def measure_target(target: Target, seconds: float) -> TargetCosts:
 
     One window is encoded before: the first one also pays for memory and for new shapes.
     """
-    features, request = _noise(target.spec.features), Request(language=target.spec.languages[0])
+    features, request = _noise(target.spec.features), _request(target.spec.features, target.spec.languages)
     target.open(features, request)
     encode: list[float] = []
     steps: dict[tuple[int, int], list[float]] = defaultdict(list)
@@ -104,7 +108,7 @@ def measure_target(target: Target, seconds: float) -> TargetCosts:
 def measure_drafter(drafter: Drafter, seconds: float) -> DraftCosts:
     """Measure for at least two windows after one that does not count, and until `seconds` are over."""
     languages = drafter.spec.languages or ("en",)
-    features, request = _noise(drafter.spec.features), Request(language=languages[0])
+    features, request = _noise(drafter.spec.features), _request(drafter.spec.features, languages)
     list(_paces(drafter, features, request))
     encode: list[float] = []
     tokens: list[float] = []
@@ -148,6 +152,13 @@ def _is_row_invariant(session: TargetSession) -> bool:
     together = session.forward(tokens).tolist()
     session.rollback(SHORT_TOKENS)
     return bool(together == [int(session.forward([token])[0]) for token in tokens])
+
+
+def _request(spec: FeatureSpec, languages: Sequence[str]) -> Request:
+    """Return what is asked while measuring: of a model that reads, something about a short passage."""
+    if spec == NOTHING_HEARD:
+        return Request(task="ask", question="What is it about?", passage=_PASSAGE)
+    return Request(language=languages[0] if languages else None)
 
 
 def _noise(spec: FeatureSpec) -> Features:

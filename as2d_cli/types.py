@@ -20,7 +20,7 @@ SAMPLE_RATE_HZ = 16_000
 WINDOW_S = 30.0
 """Longest window: Whisper-type encoders see 30 s at a time."""
 
-Task = Literal["transcribe", "translate"]
+Task = Literal["transcribe", "translate", "ask"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,10 @@ class Request:
     """Whether the caller needs the time of each word (subtitles, JSON)."""
     prompt: str | None = None
     """Text that the window is taken to follow; at most `TargetSpec.max_prompt_tokens` long."""
+    question: str | None = None
+    """What is to be answered; task `ask` only."""
+    passage: str | None = None
+    """What a model that reads is given of the recording; at most `TargetSpec.max_passage_tokens` long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +83,16 @@ class FeatureSpec:
 
     n_mels: int = 80
     n_frames: int = 3000
-    """Frames of 10 ms; shorter audio is padded with silence to this length."""
+    """Frames of 10 ms; shorter audio is padded with silence to this length. 0: the model does not listen."""
 
     @property
     def shape(self) -> tuple[int, int]:
         """(n_mels, n_frames)."""
         return (self.n_mels, self.n_frames)
+
+
+NOTHING_HEARD = FeatureSpec(0, 0)
+"""Of models that read: their whole input is in the request."""
 
 
 @dataclass(frozen=True, slots=True)

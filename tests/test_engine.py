@@ -238,3 +238,31 @@ def test_windows_of_one_run_can_be_decoded_in_different_ways_side_by_side(plain)
             assert tokens(outcomes) == plain[:2]
             most.append(max(step.proposed for outcome in outcomes for step in outcome.result.trace.steps))
     assert most == [0, 3, 0]
+
+
+def test_a_model_that_reads_decodes_and_drafts_from_the_request_alone():
+    def asked(*questions):
+        silence = np.zeros(0, np.float32)
+        return [
+            WindowTask(0, Window(index, 0, silence), Request(task="ask", question=one, passage="It is said."))
+            for index, one in enumerate(questions)
+        ]
+
+    reads = {"listens": False}
+    with Engine(
+        settings({"encode_ms": 100.0, "step_ms": 3.0} | reads, {"error_rate": 0.1} | reads)
+    ) as engine:
+        assert engine.target_spec.tasks == ("ask",)
+        drafted = list(engine.run(asked("What?", "Who?", "What?")))
+        plain = tokens(engine.run(asked("What?", "Who?", "What?"), drafted=False))
+    assert tokens(drafted) == plain
+    assert plain[0] == plain[2] != plain[1]
+    assert sum(outcome.result.stats.accepted for outcome in drafted) > 30
+
+
+def test_a_pair_that_reads_can_be_measured():
+    reads = settings({"step_ms": 1.0, "listens": False}, {"listens": False})
+    with Engine(reads) as engine:
+        costs = engine.measure()
+    assert costs.target.row_invariant
+    assert costs.target.step_ms()[1] >= 1.0

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from as2d_cli.types import Features, FeatureSpec, Request, TokenIds, Word
+from as2d_cli.types import Features, FeatureSpec, Request, Task, TokenIds, Word
 
 END = -1
 """Id of the last `DraftToken` of a drafter that ended its text by itself."""
@@ -43,9 +43,13 @@ class TargetSpec:
     """The id that ends a text."""
     vocab_size: int
     languages: tuple[str, ...]
-    """Language codes the target can be asked for."""
+    """Language codes the target can be asked for; none: it takes no language."""
     max_prompt_tokens: int = 0
     """Tokens of " " and the prompt that a request may hold; 0: the model takes no prompt."""
+    tasks: tuple[Task, ...] = ("transcribe", "translate")
+    """What the target can be asked to do."""
+    max_passage_tokens: int = 0
+    """Tokens of the passage and the question that a request may hold; 0: the model listens."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from as2d_cli.decoding.protocols import END, DrafterSpec, DraftToken
 from as2d_cli.errors import DecodeError
-from as2d_cli.types import Features, FeatureSpec, Request
+from as2d_cli.types import NOTHING_HEARD, Features, FeatureSpec, Request
 from as2d_scripted.draft_session import ScriptedDraftSession
 from as2d_scripted.script import Script, mishear
 from as2d_scripted.tokenizer import ScriptedTokenizer
@@ -25,7 +25,7 @@ class ScriptedDrafter:
     `error_rate` is the share of words misheard, by `noise_seed`. From word `loop_at` on it repeats
     five words without end; it leaves out `omit_words` words from `omit_at` on. It sleeps
     `start_delay_ms` before the first token and `delay_ms` before each. Before token `fail_at` it
-    raises DecodeError, before token `exit_at` its process dies (-1: never).
+    raises DecodeError, before token `exit_at` its process dies (-1: never). One that does not listen reads.
     """
 
     script: Script = field(default_factory=Script)
@@ -36,6 +36,7 @@ class ScriptedDrafter:
     omit_words: int = 0
     start_delay_ms: float = 0.0
     delay_ms: float = 0.0
+    listens: bool = True
     fail_at: int = -1
     exit_at: int = -1
     tokenizer: ScriptedTokenizer = field(default_factory=ScriptedTokenizer)
@@ -43,12 +44,12 @@ class ScriptedDrafter:
     @property
     def spec(self) -> DrafterSpec:
         """Facts about the model."""
-        return DrafterSpec(FeatureSpec(), languages=None)
+        return DrafterSpec(FeatureSpec() if self.listens else NOTHING_HEARD, languages=None)
 
     def draft(self, features: Features, request: Request) -> Iterator[DraftToken]:
         """Yield the draft of one window."""
         time.sleep(self.start_delay_ms / 1e3)
-        for index, token in enumerate(self._tokens(self.script.read(features, request.prompt))):
+        for index, token in enumerate(self._tokens(self.script.read(features, request))):
             self._suffer(index)
             yield DraftToken(token)
         yield DraftToken(END)
@@ -56,7 +57,7 @@ class ScriptedDrafter:
     def open(self, features: Features, request: Request) -> ScriptedDraftSession:
         """Prepare a window that can be continued from any text. It never loops."""
         time.sleep(self.start_delay_ms / 1e3)
-        words = self.script.read(features, request.prompt)
+        words = self.script.read(features, request)
         omitted = range(self.omit_at, self.omit_at + self.omit_words)
         heard = [
             [] if index in omitted else one

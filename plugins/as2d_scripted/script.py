@@ -6,7 +6,7 @@ import hashlib
 import random
 from dataclasses import dataclass
 
-from as2d_cli.types import Features
+from as2d_cli.types import Features, Request
 from as2d_scripted.tokenizer import WORDS
 
 # Shares of substitutions and deletions among errors, as found in speech recognition; the rest inserts.
@@ -22,11 +22,12 @@ class Script:
     seed: int = 0
     words: int = 40
 
-    def read(self, features: Features, prompt: str | None = None) -> list[str]:
-        """Return the words of the window with these features after `prompt`."""
+    def read(self, features: Features, request: Request) -> list[str]:
+        """Return the words of the window with these features, after what the request gives to read."""
         if self.text:
             return self.text.split()
-        digest = hashlib.sha256(features.tobytes() + (prompt or "").encode()).hexdigest()
+        given = "".join(filter(None, (request.prompt, request.passage, request.question)))
+        digest = hashlib.sha256(features.tobytes() + given.encode()).hexdigest()
         # Frequencies fall like Zipf's law so that, as in speech, frequent words and pairs come back.
         weights = [1 / rank for rank in range(1, len(WORDS) + 1)]
         return random.Random(f"{self.seed} {digest}").choices(WORDS, weights, k=self.words)

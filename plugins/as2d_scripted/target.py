@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.errors import DecodeError
-from as2d_cli.types import Features, FeatureSpec, Request, Word
+from as2d_cli.types import NOTHING_HEARD, Features, FeatureSpec, Request, Task, Word
 from as2d_scripted.script import Script
 from as2d_scripted.session import ScriptedSession
 from as2d_scripted.tokenizer import ScriptedTokenizer
 
 LANGUAGES = ("en", "de", "fr")
-_TASKS = ("transcribe", "translate")
+_TASKS: tuple[Task, ...] = ("transcribe", "translate", "ask")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,14 @@ class ScriptedTarget:
 
     `step_ms` and `encode_ms` are slept, to give passes and encoding a duration. After
     `fail_at` rows of a window the target raises DecodeError, after `exit_at` its process dies (-1: never).
+    One that does not listen reads.
     """
 
     script: Script = field(default_factory=Script)
     max_tokens: int = 224
     max_prompt_tokens: int = 20
+    listens: bool = True
+    max_passage_tokens: int = 400
     step_ms: float = 0.0
     encode_ms: float = 0.0
     fail_at: int = -1
@@ -41,11 +44,13 @@ class ScriptedTarget:
         size = self.tokenizer.size
         specials = 1 + len(LANGUAGES) + len(_TASKS)  # the end id, then the prompt's ids
         return TargetSpec(
-            FeatureSpec(),
+            FeatureSpec() if self.listens else NOTHING_HEARD,
             end_id=size,
             vocab_size=size + specials,
-            languages=LANGUAGES,
+            languages=LANGUAGES if self.listens else (),
             max_prompt_tokens=self.max_prompt_tokens,
+            tasks=_TASKS if self.listens else ("ask",),
+            max_passage_tokens=0 if self.listens else self.max_passage_tokens,
         )
 
     def open(self, features: Features, request: Request) -> ScriptedSession:
@@ -55,7 +60,7 @@ class ScriptedTarget:
             raise DecodeError(f"the scripted target does not know {language!r}", f"it knows {LANGUAGES}")
         time.sleep(self.encode_ms / 1e3)
         spec = self.spec
-        text = "".join(f" {word}" for word in self.script.read(features, request.prompt))
+        text = "".join(f" {word}" for word in self.script.read(features, request))
         prompt = (
             spec.end_id + 1 + LANGUAGES.index(language),
             spec.end_id + 1 + len(LANGUAGES) + _TASKS.index(request.task),
@@ -68,7 +73,7 @@ class ScriptedTarget:
             cost=_Trouble(self.step_ms, self.fail_at, self.exit_at).step,
             words=self._words,
         )
-        session.language = language
+        session.language = language if self.listens else None
         return session
 
     def _words(self, tokens: Sequence[int], duration_s: float) -> tuple[Word, ...]:

@@ -516,7 +516,8 @@ def test_every_mode_gives_the_targets_text_in_fewer_steps_across_vocabularies(
     )
     spec, features = target.spec, np.zeros((1, 1), np.float32)
     session = target.open(features, Request())
-    wanted = [*target.tokenizer.encode("".join(f" {word}" for word in script.read(features))), spec.end_id]
+    said = "".join(f" {word}" for word in script.read(features, Request()))
+    wanted = [*target.tokenizer.encode(said), spec.end_id]
     coupled = Coupling(
         drafter.open(features, Request()), drafter.tokenizer, target.tokenizer, spec.vocab_size
     )
