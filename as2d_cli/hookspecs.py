@@ -22,8 +22,12 @@ def as2d_convert(entry: ModelEntry, source: Path, destination: Path) -> bool | N
 
 
 @hookspec(firstresult=True)
-def as2d_load_target(entry: ModelEntry, path: Path, threads: int) -> Target | None:
-    """Load the converted model in `path` as a target, or return None if it is not this plugin's."""
+def as2d_load_target(entry: ModelEntry, path: Path, threads: int, decode_threads: int) -> Target | None:
+    """Load the converted model in `path` as a target, or return None if it is not this plugin's.
+
+    `decode_threads` are for the passes of the decode loop, `threads` for all else. A target whose text
+    could depend on the first must take the second for everything; an implementation may leave it out.
+    """
 
 
 @hookspec(firstresult=True)

@@ -80,10 +80,12 @@ def convert(entry: ModelEntry, source: Path, destination: Path) -> None:
     _answered(entry, done, "convert it")
 
 
-def load_target(entry: ModelEntry, path: Path, threads: int) -> Target:
+def load_target(entry: ModelEntry, path: Path, threads: int, decode_threads: int | None = None) -> Target:
     """Load the converted model in `path` as a target. Raises `PluginError` if its plugin does not."""
     hooks = load_plugin(entry.plugin)
-    target: Target | None = hooks.as2d_load_target(entry=entry, path=path, threads=threads)
+    target: Target | None = hooks.as2d_load_target(
+        entry=entry, path=path, threads=threads, decode_threads=decode_threads or threads
+    )
     return _answered(entry, target, "load it as a target")
 
 

@@ -51,6 +51,8 @@ class ModelRef:
     entry: ModelEntry
     path: Path
     threads: int
+    decode_threads: int | None = None
+    """Threads of a target's decode loop, where these are to be fewer: a drafter needs cores, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,7 @@ class DecodeSettings:
 def run_target(pipe: Connection, model: ModelRef, settings: DecodeSettings) -> None:
     """Body of the target's process."""
     with serving(pipe):
-        target = plugins.load_target(model.entry, model.path, model.threads)
+        target = plugins.load_target(model.entry, model.path, model.threads, model.decode_threads)
         pipe.send(TargetReady(target.spec))
         attach: Attach = pipe.recv()
         with closing(Slots(attach.layout, attach.name)) as slots:

@@ -49,8 +49,10 @@ class Facts:
 class WhisperModel:
     """Graphs, embeddings and tokenizer of one converted model."""
 
-    def __init__(self, folder: Path, threads: int, *, exact_rows: bool) -> None:
-        """Load the converted model in `folder`. Raises `ModelError`.
+    def __init__(
+        self, folder: Path, threads: int, *, exact_rows: bool, decode_threads: int | None = None
+    ) -> None:
+        """Load the converted model in `folder`; the decoder runs on `decode_threads`. Raises `ModelError`.
 
         With `exact_rows` a lone row is padded to two, because MNN's one-row kernels round differently:
         then a row's result has the same bits whatever rows run with it. Without, rows run one at a time.
@@ -65,7 +67,9 @@ class WhisperModel:
         cross = [f"{kind}_{i}" for i in range(self.facts.n_decoder_layers) for kind in ("key", "value")]
         self._encoder = Graph(folder / "encoder.mnn", ["mel"], cross, threads)
         outputs = ["logits", "present", "alignment"]
-        self._decoder = Graph(folder / "decoder.mnn", ["x", "past", "mask", *cross], outputs, threads)
+        self._decoder = Graph(
+            folder / "decoder.mnn", ["x", "past", "mask", *cross], outputs, decode_threads or threads
+        )
 
     @property
     def cache_width(self) -> int:

@@ -25,11 +25,11 @@ def as2d_convert(entry: ModelEntry, source: Path, destination: Path) -> bool:
 
 
 @hookimpl
-def as2d_load_target(path: Path, threads: int) -> Target:
+def as2d_load_target(path: Path, threads: int, decode_threads: int) -> Target:
     """Load a converted Whisper as a target."""
     from as2d_whisper.target import WhisperTarget
 
-    return WhisperTarget(path, threads)
+    return WhisperTarget(path, threads, decode_threads)
 
 
 @hookimpl

@@ -21,9 +21,13 @@ from as2d_whisper.words import levels, words_of
 class WhisperTarget:
     """A loaded Whisper that verifies drafts."""
 
-    def __init__(self, folder: Path, threads: int) -> None:
-        """Load the converted model in `folder`. Raises `ModelError`."""
-        self._model = WhisperModel(folder, threads, exact_rows=True)
+    def __init__(self, folder: Path, threads: int, decode_threads: int | None = None) -> None:
+        """Load the converted model in `folder`. Raises `ModelError`.
+
+        `decode_threads` (None: as many) run the decoder. Its bits do not depend on them, those of the
+        encoder on its threads do.
+        """
+        self._model = WhisperModel(folder, threads, exact_rows=True, decode_threads=decode_threads)
         self._rules = Rules(self._model)
         self.spec = TargetSpec(
             features=self._model.features,

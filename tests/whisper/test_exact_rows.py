@@ -126,6 +126,13 @@ def test_two_threads_do_not_change_the_exactness_of_rows(tiny_en_folder, feature
         check_rounds(run, 0, random.Random(seed))
 
 
+@pytest.mark.parametrize("decode_threads", [1, 2])
+def test_threads_of_the_decoder_do_not_change_a_bit(tiny_en_folder, features, decode_threads):
+    plain = run_alone(WhisperModel(tiny_en_folder, 2, exact_rows=True), features, 60)
+    split = WhisperModel(tiny_en_folder, 2, exact_rows=True, decode_threads=decode_threads)
+    assert run_alone(split, features, 60).alone == plain.alone
+
+
 def test_a_cache_cannot_be_rolled_back_to_what_it_does_not_hold():
     cache = Cache(8, 4)
     cache.append(np.ones((3, 4), np.float32))
