@@ -1,0 +1,1 @@
+"""Decoder-only language models on MNN's LLM engine, as targets and drafters."""

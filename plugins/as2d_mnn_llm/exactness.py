@@ -1,0 +1,89 @@
+"""Finds out which numbers of rows a loaded model may decide together.
+
+With quantised weights MNN's matrix kernels round activations, and how depends on how rows fall into the
+kernels' tiles: passes of 2, 3, 4, 8, 12, 16 or 24 rows give the very same bits, those of 1, 6 or 17 others
+by 5 to 15 % of the logits' spread. Which counts agree differs by model, and may differ by processor and
+number of threads; so it is tried, once for each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from as2d_cli.device import device
+from as2d_cli.errors import ModelError
+from as2d_mnn_llm.engine import MAX_ROWS, Engine
+
+FILE = "safe_rows.json"
+_TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24)
+_PREFIX = 8
+_TOLERANCE = 1e-3
+"""Largest difference of logits, as a share of their spread: float32 noise is a hundredth of it."""
+
+
+def safe_rows(engine: Engine, key: str) -> tuple[int, ...]:
+    """Return the row counts that agree, ascending; found anew for each `key` and kept beside the model.
+
+    `key` names what may change them besides the device and MNN: threads, settings. Empties the cache.
+    Raises `ModelError` if no two counts agree.
+    """
+    path = engine.folder / FILE
+    key = f"MNN {metadata.version('MNN')}, {device()}, {key}"
+    known = _read(path)
+    if key not in known:
+        known[key] = find_safe_rows(engine)
+        staged = path.with_name(f"{FILE}.{os.getpid()}")
+        try:
+            staged.write_text(json.dumps(known), encoding="utf-8")
+            staged.replace(path)
+        except OSError:
+            pass  # a read-only cache: found again next time
+    return tuple(known[key])
+
+
+def find_safe_rows(engine: Engine) -> list[int]:
+    """Return the largest set of row counts that agree with the longest possible pass. Empties the cache."""
+    decided = {rows: _decide(engine, rows) for rows in _TRIED}
+    best: list[int] = []
+    for reference in reversed(_TRIED):
+        agreeing = [rows for rows in _TRIED if _agree(decided[rows], decided[reference])]
+        if len(agreeing) > len(best):
+            best = agreeing
+    if len(best) < 2:  # nothing could be verified together
+        raise ModelError(
+            f"{engine.folder}: no two numbers of rows give the same logits", "try memory = 'high'"
+        )
+    return best
+
+
+def _decide(engine: Engine, rows: int) -> NDArray[np.float32]:
+    """Return the logits after each of `MAX_ROWS` tokens (fewer if they do not divide), `rows` at a time."""
+    engine.reset()
+    tokens = np.random.default_rng(0).integers(0, 256, _PREFIX + MAX_ROWS).tolist()  # in any vocabulary
+    engine.prefill(tokens[:_PREFIX])
+    found = []
+    for start in range(_PREFIX, len(tokens) - rows + 1, rows):
+        engine.forward(tokens[start : start + rows])
+        found.append(engine.logits())
+    return np.concatenate(found)
+
+
+def _agree(one: NDArray[np.float32], other: NDArray[np.float32]) -> bool:
+    length = min(len(one), len(other))
+    one, other = one[:length], other[:length]
+    near = np.abs(one - other).max() <= _TOLERANCE * other.std()
+    return bool(near and np.array_equal(one.argmax(axis=1), other.argmax(axis=1)))
+
+
+def _read(path: Path) -> dict[str, list[int]]:
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+        return {str(key): [int(rows) for rows in counts] for key, counts in known.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}

@@ -1,0 +1,118 @@
+"""Decode states on the LLM engine: prompts of token ids, greedy decisions, exact whatever rows run together.
+
+An engine has one cache, so a session ends when the next one is opened.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+import numpy as np
+
+from as2d_cli.decoding.protocols import END, DraftToken
+from as2d_cli.errors import ModelError
+from as2d_cli.types import TokenIds, Word
+from as2d_mnn_llm.engine import Engine
+
+
+class LlmSession:
+    """A target's session: `as2d_cli.decoding.protocols.TargetSession`.
+
+    A pass of a number of rows that is not among `safe` is filled up with dummies to the next that is, and
+    these are rolled back: so a row's decision has the same bits whatever runs with it.
+    """
+
+    language: str | None = None
+
+    def __init__(self, engine: Engine, prompt: Sequence[int], max_tokens: int, safe: Sequence[int]) -> None:
+        """Prefill all but the last token of `prompt`, at least one; the cache is emptied before.
+
+        `safe` are row counts that agree, ascending (`exactness.safe_rows`).
+        """
+        if not prompt or not safe or max_tokens < 1:
+            raise ModelError("a session needs a prompt, safe row counts and room for a token")
+        self.prompt = tuple(prompt)
+        self.max_tokens = max_tokens
+        self._engine = engine
+        self._safe = safe
+        self._turn = _begin(engine, self.prompt[:-1])
+
+    @property
+    def length(self) -> int:
+        """Tokens in the cache."""
+        return self._engine.length
+
+    def forward(self, tokens: Sequence[int]) -> TokenIds:
+        """Append `tokens` and return the greedy next token after each, shape (len(tokens),).
+
+        Raises `ModelError` if another session has been opened since.
+        """
+        _check_turn(self._engine, self._turn)
+        largest = self._safe[-1]
+        parts = [self._pass(tokens[at : at + largest]) for at in range(0, len(tokens), largest)]
+        return np.concatenate(parts)
+
+    def rollback(self, length: int) -> None:
+        """Keep the first `length` tokens. Raises `ModelError` for a length that is not cached."""
+        _check_turn(self._engine, self._turn)
+        self._engine.rollback(length)
+
+    def words(self, tokens: Sequence[int], duration_s: float) -> tuple[Word, ...]:
+        """Know no times."""
+        return ()
+
+    def _pass(self, tokens: Sequence[int]) -> TokenIds:
+        kept = len(tokens)
+        rows = self._safe[bisect_left(self._safe, kept)]
+        length = self._engine.length
+        decided = self._engine.forward([*tokens, *[0] * (rows - kept)])
+        self._engine.rollback(length + kept)
+        return decided[:kept]
+
+
+class LlmDraftSession:
+    """A drafter's session: `as2d_cli.decoding.protocols.DrafterSession`. It need not be exact."""
+
+    def __init__(
+        self, engine: Engine, prompt: Sequence[int], max_tokens: int, end_ids: Sequence[int] = ()
+    ) -> None:
+        """Prefill all but the last token of `prompt`, at least one; the cache is emptied before."""
+        if not prompt:
+            raise ModelError("a session needs a prompt")
+        self.prompt = tuple(prompt)
+        self.max_tokens = max_tokens
+        self._engine = engine
+        self._end_ids = frozenset(end_ids)
+        self._turn = _begin(engine, self.prompt[:-1])
+
+    @property
+    def length(self) -> int:
+        """Tokens in the cache."""
+        return self._engine.length
+
+    def forward(self, tokens: Sequence[int]) -> DraftToken:
+        """Append `tokens`; return the greedy next token with its probability, `END` for the end.
+
+        Raises `ModelError` if another session has been opened since.
+        """
+        _check_turn(self._engine, self._turn)
+        token = self._engine.prefill(tokens)
+        return DraftToken(END if token in self._end_ids else token, self._engine.probability())
+
+    def rollback(self, length: int) -> None:
+        """Keep the first `length` tokens. Raises `ModelError` for a length that is not cached."""
+        _check_turn(self._engine, self._turn)
+        self._engine.rollback(length)
+
+
+def _begin(engine: Engine, tokens: Sequence[int]) -> int:
+    engine.reset()
+    if tokens:
+        engine.prefill(tokens)
+    return engine.turn
+
+
+def _check_turn(engine: Engine, turn: int) -> None:
+    if engine.turn != turn:
+        raise ModelError("this session's cache belongs to another session by now")
