@@ -1,4 +1,4 @@
-"""The user's configuration file: options of `as2d transcribe` that neither flag nor environment sets.
+"""The user's configuration file: options that neither flag nor environment sets.
 
 # config.toml: the long names of the options, dashes or underscores
 model = "whisper-base"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from typing import Annotated
 
 import typer
+from typer.main import get_command
 
-from as2d_cli.cli import transcribe
+from as2d_cli.cli.parameters import COMMANDS
 from as2d_cli.cli.settings import PREFIX, origin, setting_kinds
 from as2d_cli.config import Value, config_path
 from as2d_cli.errors import RequestError
@@ -17,7 +19,7 @@ from as2d_cli.paths import cache_root
 
 app = typer.Typer(
     add_completion=False,
-    help="Show the settings of as2d transcribe and where they come from.",
+    help="Show the settings and where they come from.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -60,19 +62,19 @@ def path() -> None:
 
 
 def _settings() -> list[_Setting]:
-    command = transcribe.command()
-    context = command.make_context("transcribe", [])
-    settings = []
-    for name in setting_kinds(command):
-        value = context.params[name]
-        source = {
-            "environment": f"environment {PREFIX}_{name.upper()}",
-            "file": f"file {config_path()}",
-        }.get(origin(context, name), "default")
-        plain = value if isinstance(value, str | int | bool | None) else str(value)
-        settings.append(_Setting(name, plain, source))
+    found: dict[str, _Setting] = {}
+    for command, options in COMMANDS.items():
+        context = get_command(import_module(f"as2d_cli.cli.{command}").app).make_context(command, [])
+        for name in setting_kinds(options):
+            value = context.params[name]
+            source = {
+                "environment": f"environment {PREFIX}_{name.upper()}",
+                "file": f"file {config_path()}",
+            }.get(origin(context, name), "default")
+            plain = value if isinstance(value, str | int | bool | None) else str(value)
+            found.setdefault(name, _Setting(name, plain, source))
     chosen = "environment AS2D_CACHE_DIR" if os.environ.get("AS2D_CACHE_DIR") else "default"
-    return [*settings, _Setting("cache_dir", str(cache_root()), chosen)]
+    return [*found.values(), _Setting("cache_dir", str(cache_root()), chosen)]
 
 
 def _text(value: Value | None) -> str:

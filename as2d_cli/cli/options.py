@@ -1,12 +1,13 @@
-"""What the options of `as2d transcribe` mean: checked, completed from the registry, one request."""
+"""What the options of a run over many files mean: checked, completed from the registry, one request."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+import re
 from typing import cast, get_args
 
+from as2d_cli.cli.parameters import BatchOptions, BudgetOptions, InputOptions
 from as2d_cli.decoding import AlignMode
+from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.device import usable_cpus
 from as2d_cli.errors import RequestError
 from as2d_cli.inputs import STDIN, Inputs, find_inputs, read_list
@@ -20,52 +21,11 @@ from as2d_cli.writers import FORMATS, SUBTITLES
 
 ALL_FORMATS = "all"
 MAX_DRAFT_TOKENS = 64
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
+_SIZE = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?) ?(?P<unit>|[kmg]i?)b?", re.IGNORECASE | re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The options as they are set; what they mean is for `batch_request` to say."""
-
-    given: frozenset[str]
-    """Names of those that are on the command line, and not only in environment or configuration file."""
-    files: tuple[str, ...]
-    files_from: str | None
-    null: bool
-    model: str | None
-    drafter: str | None
-    language: str
-    prompt: str | None
-    hotwords: str | None
-    draft_tokens: str
-    align: str | None
-    threads: int | None
-    output_format: str | None
-    output_dir: Path | None
-    word_timestamps: bool
-    max_line_width: int | None
-    max_line_count: int | None
-    max_words_per_line: int | None
-    compare: bool
-    vad: bool
-    json: bool
-    overwrite: bool
-    fail_fast: bool
-    quiet: bool
-    verbose: bool
-    progress: bool
-
-    @property
-    def is_quiet(self) -> bool:
-        """Whether only results and errors are to be seen; a flag to the contrary goes before a setting."""
-        return self.quiet and not (self.verbose and "verbose" in self.given)
-
-    @property
-    def is_verbose(self) -> bool:
-        """Whether more than usual is to be seen."""
-        return self.verbose and not self.is_quiet
-
-
-def batch_request(options: Options) -> tuple[BatchRequest, tuple[str, ...]]:
+def batch_request(options: BatchOptions) -> tuple[BatchRequest, tuple[str, ...]]:
     """Make sense of the options; return what is asked for, and what to tell of the search for inputs.
 
     Raises `RequestError`, or `RegistryError` for an unknown model.
@@ -73,16 +33,24 @@ def batch_request(options: Options) -> tuple[BatchRequest, tuple[str, ...]]:
     language = language_code(options.language)
     formats = _formats(options)
     target, drafter = load_registry().choose(options.model, options.drafter)
+    budget = _count("budget", options.budget, least=0)
+    if budget == 0:
+        drafter = None
     _refuse_idle_options(options, formats, drafter)
     _refuse_contradictions(options)
-    decode = DecodeSettings(_draft_tokens(options.draft_tokens), _align(options.align))
+    decode = _decode_settings(options, budget)
     prompt = joined_prompt(options.prompt, options.hotwords)
-    inputs = _inputs(options)
+    inputs = find_given(options)
     return BatchRequest(
         inputs=inputs.found,
         target=target,
         drafter=drafter,
-        auto_budget=options.drafter is None and options.draft_tokens == AUTO and not options.compare,
+        auto_budget=options.drafter is None
+        and budget is None
+        and decode.draft_tokens is None
+        and not options.compare,
+        budget=budget,
+        memory_limit_bytes=None if options.memory_limit is None else _bytes(options.memory_limit),
         language=language,
         prompt=prompt,
         timed=options.json or any(name != "txt" for name in formats),
@@ -99,19 +67,20 @@ def batch_request(options: Options) -> tuple[BatchRequest, tuple[str, ...]]:
     ), inputs.notes
 
 
-def _inputs(options: Options) -> Inputs:
-    """Find what to transcribe; the last step, as it may read standard input."""
+def find_given(options: InputOptions) -> Inputs:
+    """Find the inputs; the last step, as it may read standard input. Raises `RequestError`."""
+    files = options.files or []
     if options.null and options.files_from is None:
         raise RequestError("--null does nothing without a list of files", "add --files-from")
-    if options.files_from == STDIN and STDIN in options.files:
+    if options.files_from == STDIN and STDIN in files:
         raise RequestError(
             "- and --files-from - both mean standard input", "put the list, or the audio, into a file"
         )
     listed = [] if options.files_from is None else read_list(options.files_from, null=options.null)
-    return find_inputs(options.files, listed)
+    return find_inputs(files, listed)
 
 
-def _formats(options: Options) -> tuple[str, ...]:
+def _formats(options: BatchOptions) -> tuple[str, ...]:
     """Return the formats of the files to write, each once; `-o` alone means plain text."""
     if options.output_format is None:
         return () if options.output_dir is None else ("txt",)
@@ -128,15 +97,33 @@ def _formats(options: Options) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _draft_tokens(text: str) -> int | None:
+def _decode_settings(options: BudgetOptions, budget: int | None) -> DecodeSettings:
+    return DecodeSettings(
+        _count("draft-tokens", options.draft_tokens, least=1),
+        _align(options.align),
+        MAX_CANDIDATES if budget is None else budget,
+    )
+
+
+def _count(option: str, text: str, least: int) -> int | None:
+    """Return the number of draft tokens that an option asks for; None: as measurements have it."""
     if text.lower() == AUTO:
         return None
-    if not text.isdecimal() or not 1 <= int(text) <= MAX_DRAFT_TOKENS:
+    if not text.isdecimal() or not least <= int(text) <= MAX_DRAFT_TOKENS:
         raise RequestError(
-            f"--draft-tokens cannot be {text!r}",
-            f"give a number from 1 to {MAX_DRAFT_TOKENS}, or auto; --drafter none decodes without drafts",
+            f"--{option} cannot be {text!r}",
+            f"give a number from {least} to {MAX_DRAFT_TOKENS}, or auto; --drafter none means no drafts",
         )
     return int(text)
+
+
+def _bytes(text: str) -> int:
+    """Return how many bytes a size such as `600MB`, `1.5 GiB` or `800000000` means."""
+    found = _SIZE.fullmatch(text.strip())
+    size = int(float(found["number"]) * _UNITS[found["unit"].lower()]) if found else 0
+    if not size:
+        raise RequestError(f"--memory-limit cannot be {text!r}", "give a size such as 600MB, 1.5GB or 2GiB")
+    return size
 
 
 def _align(text: str | None) -> AlignMode:
@@ -146,13 +133,13 @@ def _align(text: str | None) -> AlignMode:
     return cast(AlignMode, text or "hybrid")
 
 
-def _refuse_idle_options(options: Options, formats: tuple[str, ...], drafter: ModelEntry | None) -> None:
+def _refuse_idle_options(options: BatchOptions, formats: tuple[str, ...], drafter: ModelEntry | None) -> None:
     """Refuse an option that would do nothing: whoever gives it expects something else.
 
     What is set for all runs, by environment or file, may be of use in other ones.
     """
-    without_drafter = drafter is None and {"compare", "draft_tokens", "align"} & _in_effect(options)
-    for name in sorted(without_drafter or ()):
+    for_drafts = {"align", "compare", "draft_tokens"} | ({"budget"} if options.budget != "0" else set())
+    for name in sorted(for_drafts & _in_effect(options) if drafter is None else ()):
         raise RequestError(
             f"--{name.replace('_', '-')} does nothing without a drafter", "choose one with --drafter"
         )
@@ -164,7 +151,7 @@ def _refuse_idle_options(options: Options, formats: tuple[str, ...], drafter: Mo
         raise RequestError("--overwrite does nothing without files to write", "add -f or -o")
 
 
-def _refuse_idle_layout(options: Options, formats: tuple[str, ...]) -> None:
+def _refuse_idle_layout(options: BatchOptions, formats: tuple[str, ...]) -> None:
     limits = {"max_line_width", "max_line_count", "max_words_per_line"}
     for name in sorted(limits & _in_effect(options)):
         if not SUBTITLES.intersection(formats):
@@ -177,17 +164,17 @@ def _refuse_idle_layout(options: Options, formats: tuple[str, ...]) -> None:
             )
 
 
-def _in_effect(options: Options) -> frozenset[str]:
+def _in_effect(options: BatchOptions) -> frozenset[str]:
     """Return the options on the command line that ask for something: not those that say no, or auto."""
     return frozenset(
-        name for name in options.given if getattr(options, name, None) not in {False, None, AUTO}
+        name for name in options.given if getattr(options, name, None) not in (False, None, AUTO)
     )
 
 
-def _refuse_contradictions(options: Options) -> None:
+def _refuse_contradictions(options: BatchOptions) -> None:
     in_effect = _in_effect(options)
-    for one, other in (("quiet", "verbose"), ("quiet", "progress")):
-        if {one, other} <= in_effect:
+    for one, other in (("quiet", "verbose"), ("quiet", "progress"), ("budget", "draft-tokens")):
+        if {one, other.replace("-", "_")} <= in_effect:
             raise RequestError(f"--{one} and --{other} contradict each other")
     for name in ("prompt", "hotwords"):
         if name in options.given and not (getattr(options, name) or "").strip():

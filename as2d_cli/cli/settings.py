@@ -1,4 +1,4 @@
-"""A command whose options can also be set by the environment and by the configuration file.
+"""Commands whose options can also be set by the environment and by the configuration file.
 
 A flag goes before `AS2D_<OPTION>`, that before the file, that before the default. typer keeps count of where
 each value came from.
@@ -6,15 +6,21 @@ each value came from.
 
 from __future__ import annotations
 
-from typing import Any, get_args, get_type_hints
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from inspect import Parameter, Signature
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
+import typer
 from typer.core import TyperCommand
+from typer.models import OptionInfo
 
+from as2d_cli.cli.exit_codes import ExitCode
+from as2d_cli.cli.parameters import COMMANDS, Options
 from as2d_cli.config import Value, read_config
 
 PREFIX = "AS2D"
-_INPUTS = frozenset({"files", "files_from", "null", "help"})
-"""What is to be done this time; never a setting."""
+OptionsT = TypeVar("OptionsT", bound=Options)
 
 
 class ConfiguredCommand(TyperCommand):
@@ -24,18 +30,52 @@ class ConfiguredCommand(TyperCommand):
         """Read the configuration file before the options, but not for help nor to complete a word."""
         if not ctx.resilient_parsing and not {"-h", "--help"}.intersection(args):
             ctx.auto_envvar_prefix = PREFIX
-            ctx.default_map = read_config(setting_kinds(self))
+            ctx.default_map = read_config(all_setting_kinds())  # a setting of another command does no harm
         return super().parse_args(ctx, args)
 
 
-def setting_kinds(command: Any) -> dict[str, type[Value]]:  # noqa: ANN401
+def configured(body: Callable[[OptionsT], ExitCode], options: type[OptionsT]) -> typer.Typer:
+    """Return the command that calls `body` with its options and ends with the code that it returns.
+
+    The parameters that typer sees are the fields of `options`, the help is `body`'s docstring.
+    """
+
+    def call(context: typer.Context, **values: Any) -> None:  # noqa: ANN401 - typer has checked them
+        raise typer.Exit(body(options(given=_given(context), **values)))
+
+    first = Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    call.__signature__ = Signature([first, *_parameters(options)])  # type: ignore[attr-defined]
+    call.__name__, call.__doc__ = body.__name__, body.__doc__
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.command(
+        cls=ConfiguredCommand,
+        context_settings={"token_normalize_func": lambda name: name.replace("_", "-")},
+        epilog="AS2D_<OPTION> in the environment and the file `as2d config path` set options, too.",
+    )(call)
+    return app
+
+
+def _parameters(options: type[Options]) -> Iterator[Parameter]:
+    """Yield the fields of `options` that are options, as parameters of a function."""
+    hints = get_type_hints(options, include_extras=True)
+    for one in fields(options):
+        if get_origin(hints[one.name]) is Annotated:
+            yield Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=hints[one.name])
+
+
+def setting_kinds(options: type[Options]) -> dict[str, type[Value]]:
     """Return the names of a command's settings, and whether they are texts, numbers or switches."""
-    hints = get_type_hints(command.callback)
-    return {
-        parameter.name: next((kind for kind in (bool, int) if kind in _kinds(hints[parameter.name])), str)
-        for parameter in command.params
-        if parameter.name not in _INPUTS
-    }
+    kinds: dict[str, type[Value]] = {}
+    for parameter in _parameters(options):
+        hint, info = get_args(parameter.annotation)
+        if isinstance(info, OptionInfo) and info.allow_from_autoenv:
+            kinds[parameter.name] = next((kind for kind in (bool, int) if kind in _kinds(hint)), str)
+    return kinds
+
+
+def all_setting_kinds() -> dict[str, type[Value]]:
+    """Return the settings of all commands."""
+    return {name: kind for options in COMMANDS.values() for name, kind in setting_kinds(options).items()}
 
 
 def _kinds(hint: object) -> tuple[object, ...]:
@@ -50,6 +90,6 @@ def origin(ctx: Any, name: str) -> str:  # noqa: ANN401
     )
 
 
-def given(ctx: Any) -> frozenset[str]:  # noqa: ANN401
+def _given(ctx: Any) -> frozenset[str]:  # noqa: ANN401
     """Return the names of the options that are on the command line itself."""
     return frozenset(name for name in ctx.params if origin(ctx, name) == "flag")

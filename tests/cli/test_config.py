@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from as2d_cli.cli import transcribe
-from as2d_cli.cli.settings import setting_kinds
+from as2d_cli.cli.parameters import COMMANDS
+from as2d_cli.cli.settings import all_setting_kinds, setting_kinds
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def file(tmp_path, monkeypatch):
 
 
 def test_every_setting_can_be_set_by_file_and_environment_and_says_so(as2d, file, tmp_path):
-    kinds = setting_kinds(transcribe.command())
+    kinds = all_setting_kinds()
     assert {"model", "language", "threads", "output_format", "json", "progress"} <= set(kinds)
     assert not {"files", "files_from", "null", "help", "context"} & set(kinds)
     values = {str: ("word", '"word"'), int: ("3", "3"), bool: ("true", "true")}
@@ -31,6 +31,11 @@ def test_every_setting_can_be_set_by_file_and_environment_and_says_so(as2d, file
     environment = {f"AS2D_{name.upper()}": values[kind][0] for name, kind in kinds.items()}
     settings = json.loads(as2d("config", "show", "--json", **environment).out)
     assert all(settings[name]["source"] == f"environment AS2D_{name.upper()}" for name in kinds)
+
+
+def test_an_option_is_of_one_kind_in_all_commands_that_have_it():
+    kinds = all_setting_kinds()
+    assert all(setting_kinds(options).items() <= kinds.items() for options in COMMANDS.values())
 
 
 def test_without_settings_all_is_as_it_comes(as2d):

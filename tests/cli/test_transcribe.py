@@ -139,6 +139,12 @@ def test_a_difference_found_by_comparing_is_said_even_when_quiet_and_fails(
     [
         (["--compare", "--drafter", "none"], "--compare does nothing without a drafter"),
         (["--draft-tokens", "5", "--drafter", "none"], "--draft-tokens does nothing without a drafter"),
+        (["--budget", "5", "--drafter", "none"], "--budget does nothing without a drafter"),
+        (["--budget", "0", "--compare"], "--compare does nothing without a drafter"),
+        (["--budget", "65"], "--budget cannot be '65'"),
+        (["--budget", "5", "--draft-tokens", "5"], "--budget and --draft-tokens contradict"),
+        (["--memory-limit", "0MB"], "--memory-limit cannot be '0MB'"),
+        (["--memory-limit", "plenty"], "--memory-limit cannot be 'plenty'"),
         (["--align", "edit", "--drafter", "none"], "--align does nothing without a drafter"),
         (["--word-timestamps"], "--word-timestamps does nothing without JSON"),
         (["--word-timestamps", "-f", "srt"], "--word-timestamps does nothing without JSON"),

@@ -1,0 +1,232 @@
+"""The options of the commands that work on audio files: each is declared here once, for all that have it.
+
+A field with `Annotated[..., typer.Option]` is an option. One that may come from the environment
+(`allow_from_autoenv`, which is typer's default) may also come from the configuration file: it is a setting.
+What options mean is for `options` to say; this module must be quick to import.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from as2d_cli.cli import completion
+from as2d_cli.languages import AUTO
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Base of all: the options as they are set."""
+
+    given: frozenset[str] = frozenset()
+    """Names of those that are on the command line, and not only in environment or configuration file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputOptions(Options):
+    """What to work on."""
+
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE",
+            show_default=False,
+            help="Audio or video files, folders, quoted patterns (**/*.wav), or - for standard input.",
+        ),
+    ] = None
+    files_from: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST|-", allow_from_autoenv=False, help="Also the files listed there, one path a line."
+        ),
+    ] = None
+    null: Annotated[
+        bool, typer.Option("--null", "-0", allow_from_autoenv=False, help="In LIST, paths end with NUL.")
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(Options):
+    """Who listens."""
+
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            "--target",
+            "-m",
+            metavar="NAME",
+            autocompletion=completion.models,
+            help="Model whose text is wanted (see: as2d models list).",
+        ),
+    ] = None
+    drafter: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|none",
+            autocompletion=completion.drafters,
+            help="Smaller model that drafts ahead [default: the pair's].",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeechOptions(Options):
+    """What is known of the speech."""
+
+    language: Annotated[
+        str,
+        typer.Option(
+            "--language",
+            "-l",
+            metavar="CODE|auto",
+            autocompletion=completion.languages,
+            help="Spoken language, as code or English name.",
+        ),
+    ] = AUTO
+    prompt: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Text that each window is taken to follow, for names and style."),
+    ] = None
+    hotwords: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Words to expect; they go before the prompt.")
+    ] = None
+    vad: Annotated[
+        bool,
+        typer.Option(
+            "--vad/--no-vad",
+            show_default=False,
+            help="Leave out windows in which nobody speaks; models invent text for them.",
+        ),
+    ] = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetOptions(Options):
+    """What may be spent on drafts, and on all."""
+
+    budget: Annotated[
+        str,
+        typer.Option(
+            metavar="N|auto", help="Most draft tokens verified per step; auto: as measured on this device."
+        ),
+    ] = AUTO
+    draft_tokens: Annotated[
+        str, typer.Option(metavar="N|auto", help="Draft tokens verified in every step, however they fare.")
+    ] = AUTO
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Memory that the models may take, such as 600MB or 1.5GB."),
+    ] = None
+    threads: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Threads of the target [default: all CPUs].")
+    ] = None
+    align: Annotated[str | None, typer.Option(hidden=True, metavar="hybrid|edit|ngram|none")] = None
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare/--no-compare",
+            show_default=False,
+            help="Decode without drafts, too; check that the text is the same, and time both.",
+        ),
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions(Options):
+    """Files to write, and what they look like."""
+
+    output_format: Annotated[
+        str | None,
+        typer.Option(
+            "--output-format",
+            "-f",
+            metavar="LIST",
+            autocompletion=completion.formats,
+            help="Also write files: txt,srt,vtt,tsv,json,jsonl,csv,lrc or all.",
+        ),
+    ] = None
+    output_dir: Annotated[
+        Path | None,
+        typer.Option("--output-dir", "-o", metavar="DIR", help="Write the files here, not beside the input."),
+    ] = None
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite/--no-overwrite",
+            show_default=False,
+            help="Make all files anew, also those not made by as2d.",
+        ),
+    ] = False
+    word_timestamps: Annotated[
+        bool,
+        typer.Option(
+            "--word-timestamps/--no-word-timestamps",
+            show_default=False,
+            help="Give the times of words in JSON.",
+        ),
+    ] = False
+    max_line_width: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Characters in a line of subtitles.")
+    ] = None
+    max_line_count: Annotated[int | None, typer.Option(min=1, metavar="N", help="Lines in a subtitle.")] = (
+        None
+    )
+    max_words_per_line: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Words in a line of subtitles.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(Options):
+    """How a run goes on, and what it says."""
+
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json/--no-json",
+            show_default=False,
+            help="Print one JSON object per file, and one with the report.",
+        ),
+    ] = False
+    fail_fast: Annotated[
+        bool,
+        typer.Option("--fail-fast/--no-fail-fast", show_default=False, help="End the run when a file fails."),
+    ] = False
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet/--no-quiet", "-q", show_default=False, help="Say nothing but results and errors."
+        ),
+    ] = False
+    verbose: Annotated[
+        bool, typer.Option("--verbose/--no-verbose", "-v", show_default=False, help="Say more.")
+    ] = False
+    progress: Annotated[
+        bool,
+        typer.Option(
+            "--progress/--no-progress", show_default=False, help="Show a bar, if stderr is a terminal."
+        ),
+    ] = True
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether only results and errors are to be seen; a flag to the contrary goes before a setting."""
+        return self.quiet and not (self.verbose and "verbose" in self.given)
+
+    @property
+    def is_verbose(self) -> bool:
+        """Whether more than usual is to be seen."""
+        return self.verbose and not self.is_quiet
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchOptions(RunOptions, FileOptions, BudgetOptions, SpeechOptions, ModelOptions, InputOptions):
+    """All of `as2d transcribe`; the bases stand in reverse, as dataclasses order their fields."""
+
+
+COMMANDS: dict[str, type[Options]] = {"transcribe": BatchOptions}
+"""The commands that take settings, with their options. An option of one name is the same setting in all."""

@@ -1,0 +1,70 @@
+"""What the options of a run mean, without running anything."""
+
+import pytest
+
+from as2d_cli.cli.options import batch_request
+from as2d_cli.cli.parameters import BatchOptions
+from as2d_cli.decoding.controller import MAX_CANDIDATES
+from as2d_cli.errors import RequestError
+
+
+def request(scripted, **options):
+    return batch_request(BatchOptions(files=["a.wav"], given=frozenset(options), **options))[0]
+
+
+def test_nothing_said_of_drafts_leaves_it_to_the_device(scripted):
+    plain = request(scripted)
+    assert (plain.auto_budget, plain.budget, plain.memory_limit_bytes) == (True, None, None)
+    assert (plain.decode.draft_tokens, plain.decode.cap) == (None, MAX_CANDIDATES)
+    assert request(scripted, budget="auto").auto_budget
+
+
+@pytest.mark.parametrize("option", [{"drafter": "hearer"}, {"draft_tokens": "3"}, {"compare": True}])
+def test_whoever_asks_for_drafts_gets_them(scripted, option):
+    chosen = request(scripted, **option)
+    assert not chosen.auto_budget
+    assert chosen.drafter is not None
+
+
+@pytest.mark.parametrize("number", [1, 5, 64])
+def test_a_budget_is_the_most_a_step_may_verify_and_asks_no_profile(scripted, number):
+    chosen = request(scripted, budget=str(number))
+    assert (chosen.auto_budget, chosen.budget, chosen.decode.cap) == (False, number, number)
+    assert chosen.decode.policy().cap == number
+    assert chosen.drafter is not None
+
+
+def test_a_budget_of_nothing_needs_no_drafter(scripted):
+    chosen = request(scripted, budget="0", drafter="hearer")
+    assert (chosen.drafter, chosen.budget, chosen.auto_budget) == (None, 0, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("600MB", 600_000_000),
+        ("600m", 600_000_000),
+        ("1.5GB", 1_500_000_000),
+        ("1.5 GiB", 1_610_612_736),
+        ("2gi", 2_147_483_648),
+        ("64kB", 64_000),
+        ("800000000", 800_000_000),
+        (" 1g ", 1_000_000_000),
+    ],
+)
+def test_sizes_are_read_as_people_write_them(scripted, text, size):
+    assert request(scripted, memory_limit=text).memory_limit_bytes == size
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-1GB", "1.5.5GB", "1TB", "0", "0.1", "600 mega", "٣GB", "1e9"])
+def test_what_is_no_size_is_refused_with_an_example(scripted, text):
+    with pytest.raises(RequestError, match="--memory-limit cannot be") as refused:
+        request(scripted, memory_limit=text)
+    assert "600MB" in refused.value.hint
+
+
+@pytest.mark.parametrize("text", ["-1", "65", "many", "1.5", ""])
+def test_what_is_no_budget_is_refused_with_the_range(scripted, text):
+    with pytest.raises(RequestError, match="--budget cannot be") as refused:
+        request(scripted, budget=text)
+    assert "from 0 to 64" in refused.value.hint
