@@ -41,7 +41,7 @@ SLOTS = 4
 """Windows in work or handed out ahead: the drafter may run up to three windows ahead of the target."""
 _ALONE_S, _TOGETHER_S = 2.0, 4.0
 """How long measuring takes, at least: each model alone, then both."""
-_PATIENCE_S = 60.0
+_PATIENCE_S = 300.0
 """How long a process may take to measure before it counts as hung."""
 
 

@@ -26,7 +26,10 @@ T = TypeVar("T")
 ROWS = (1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 20, 24)
 """Row counts whose cost is measured: the stairs of every CPU seen lie at some of them."""
 SHORT_TOKENS, LONG_TOKENS = 16, 160
-"""Cached tokens at which steps are measured: the beginning and the end of a dense window."""
+"""Cached tokens after the prompt at which steps are measured: the beginning and the end of a dense window."""
+_SLOW_S = 3.0
+"""A window that takes longer to open is not opened only to warm up, nor a round repeated that lasts longer
+than this beyond the time allowed: a model of billions of weights would be measured for minutes."""
 _DRAFT_TOKENS = 24
 _CHECKED_TOKENS = 24
 _PASSAGE = (
@@ -78,23 +81,28 @@ class PairCosts:
 
 
 def measure_target(target: Target, seconds: float) -> TargetCosts:
-    """Measure for at least two rounds of everything, and until `seconds` are over.
+    """Measure for at least two rounds of everything, and until `seconds` are over; a slow model for one.
 
     One window is encoded before: the first one also pays for memory and for new shapes.
     """
     features, request = _noise(target.spec.features), _request(target.spec.features, target.spec.languages)
-    target.open(features, request)
     encode: list[float] = []
+    session = _timed(partial(target.open, features, request), encode)
     steps: dict[tuple[int, int], list[float]] = defaultdict(list)
     deadline = time.perf_counter() + seconds
+    is_slow = encode[0] > _SLOW_S * 1e3
+    if not is_slow:
+        encode.clear()
     while True:
-        session = _timed(partial(target.open, features, request), encode)
+        if not is_slow:
+            session = _timed(partial(target.open, features, request), encode)
         for cached in (SHORT_TOKENS, LONG_TOKENS):
-            _fill(session, cached)
+            length = _fill(session, cached)
             for rows in ROWS:
                 _timed(partial(session.forward, [0] * rows), steps[cached, rows])
-                session.rollback(cached)
-        if time.perf_counter() > deadline and len(encode) > 1:
+                session.rollback(length)
+        late_s = time.perf_counter() - deadline
+        if late_s > _SLOW_S or (late_s > 0 and len(steps[SHORT_TOKENS, 1]) > 1):
             break
     return TargetCosts(
         encode_ms=_usual(encode),
@@ -138,19 +146,21 @@ def _paces(drafter: Drafter, features: Features, request: Request) -> Iterable[f
     return found
 
 
-def _fill(session: TargetSession, length: int) -> None:
-    """Bring the cache to `length` tokens, in passes of the largest row count."""
+def _fill(session: TargetSession, tokens: int) -> int:
+    """Bring the cache to `tokens` after the prompt, in passes of the largest row count; return its length."""
+    length = len(session.prompt) - 1 + tokens
     while session.length < length:
         session.forward([0] * min(ROWS[-1], length - session.length))
     session.rollback(length)
+    return length
 
 
 def _is_row_invariant(session: TargetSession) -> bool:
     """Decide some rows together and one by one; they must be the same tokens."""
-    session.rollback(SHORT_TOKENS)
+    length = _fill(session, SHORT_TOKENS)
     tokens = list(range(_CHECKED_TOKENS))
     together = session.forward(tokens).tolist()
-    session.rollback(SHORT_TOKENS)
+    session.rollback(length)
     return bool(together == [int(session.forward([token])[0]) for token in tokens])
 
 
