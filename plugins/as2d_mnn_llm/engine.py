@@ -76,13 +76,16 @@ class Engine:
 
     @property
     def turn(self) -> int:
-        """How often the cache was emptied: a session of an earlier turn has lost its cache."""
+        """How often the cache was reset: a session of an earlier turn has lost its own."""
         return self._turn
 
-    def reset(self) -> None:
-        """Empty the cache."""
-        self._native.reset()
-        self._length = 0
+    def reset(self, kept: int = 0) -> None:
+        """Empty the cache but for its first `kept` tokens. Raises `ModelError` if it has not as many."""
+        if kept:
+            self.rollback(kept)
+        else:
+            self._native.reset()
+            self._length = 0
         self._turn += 1
 
     def prefill(self, tokens: Sequence[int]) -> int:

@@ -131,29 +131,57 @@ class Graph:
 
     def pack(self, x: int, columns: int) -> int:
         """Bring rows of `columns` values into the layout that convolutions work in."""
-        return self._layout(self.reshape(x, -1, columns, 1, 1), "NCHW", "NC4HW4")
+        return self.convert(self.reshape(x, -1, columns, 1, 1), "NCHW", "NC4HW4")
 
     def unpack(self, x: int, *dims: int) -> int:
         """Bring the rows of a convolution back to an ordinary tensor."""
-        return self.reshape(self._layout(x, "NC4HW4", "NCHW"), *dims)
+        return self.reshape(self.convert(x, "NC4HW4", "NCHW"), *dims)
 
     def linear(self, packed: int, record: Record) -> int:
         """Multiply packed rows with the matrix that `record` refers to; the result is packed."""
-        common = {
-            "dilateX": 1, "dilateY": 1, "strideX": 1, "strideY": 1, "kernelX": 1, "kernelY": 1,
-            "padX": 0, "padY": 0, "group": 1, "padMode": "CAFFE", "relu": False, "relu6": False,
-            "inputCount": record.inner, "outputCount": record.out, "hasOutputShape": False,
-        }  # fmt: skip
         quantised = {
             "quantScale": 1.0, "scaleIn": 0.0, "scaleOut": 0.0, "useInt32": False, "has_scaleInt": False,
             "shapeInt32": record.wide, "type": 1, "aMaxOrBits": record.bits, "aMin": 1,
             "readType": record.out * (record.inner // record.block), "weightSize": 0,
         }  # fmt: skip
-        main = {"common": common, "quanParameter": quantised, "external": record.external}
-        return self.op("Convolution", "Convolution2D", main, packed)
+        main = {"common": _convolution(record.inner, record.out), "quanParameter": quantised}
+        return self.op("Convolution", "Convolution2D", {**main, "external": record.external}, packed)
 
-    def _layout(self, x: int, source: str, dest: str) -> int:
+    def convolution(self, packed: int, inner: int, out: int, external: list[int]) -> int:
+        """Convolve packed images by 3 x 3, every second place of both directions, with float32 weights."""
+        common = _convolution(inner, out) | {
+            "kernelX": 3, "kernelY": 3, "strideX": 2, "strideY": 2, "padX": 1, "padY": 1
+        }  # fmt: skip
+        return self.op("Convolution", "Convolution2D", {"common": common, "external": external}, packed)
+
+    def product(self, a: int, b: int, *, transposed: bool) -> int:
+        """Multiply matrices in the last two axes; with `transposed` the second is turned before."""
+        return self.op("BatchMatMul", "BatchMatMulParam", {"adjX": False, "adjY": transposed}, a, b)
+
+    def permute(self, x: int, *axes: int) -> int:
+        """Reorder axes."""
+        return self.op("Permute", "Permute", {"dims": list(axes)}, x)
+
+    def mean(self, x: int, axis: int) -> int:
+        """Average over an axis, which goes away."""
+        main = {"operation": "MEAN", "dim": [axis], "coeff": 0.0, "keepDims": False, "dType": "DT_FLOAT"}
+        return self.op("Reduction", "ReductionParam", main, x)
+
+    def convert(self, x: int, source: str, dest: str) -> int:
+        """Change the memory layout."""
         return self.op("ConvertTensor", "TensorConvertInfo", {"source": source, "dest": dest}, x)
+
+    def rename(self, tensor: int, name: str) -> None:
+        """Give the newest tensor a name by which it can be asked for."""
+        self.tensors[tensor] = self.ops[-1]["name"] = name
+
+
+def _convolution(inner: int, out: int) -> dict[str, Any]:
+    return {
+        "dilateX": 1, "dilateY": 1, "strideX": 1, "strideY": 1, "kernelX": 1, "kernelY": 1,
+        "padX": 0, "padY": 0, "group": 1, "padMode": "CAFFE", "relu": False, "relu6": False,
+        "inputCount": inner, "outputCount": out, "hasOutputShape": False,
+    }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +224,7 @@ class _Decoder:
         x = graph.slice(x, self._wanted, self._end, self._rows_axis)
         packed = graph.pack(self._norm(x, "final_norm"), shape.hidden)
         logits = graph.unpack(graph.linear(packed, self._parts.matrices["head"]), 1, -1, shape.vocab)
-        graph.tensors[logits] = graph.ops[-1]["name"] = "logits"
+        graph.rename(logits, "logits")
         return graph
 
     def _rotation(self, positions: int) -> tuple[int, int]:

@@ -142,6 +142,15 @@ class WeightFile:
         zero = np.zeros(size, "<f4")  # the engine wants an offset, too
         return [offset, self._write(gain.astype("<f4").tobytes()), self._write(zero.tobytes())]
 
+    def plain(self, values: NDArray[np.float32], bias: NDArray[np.float32]) -> list[int]:
+        """Append float32 weights of a convolution and its bias; return their reference."""
+        offset = self._size
+        return [
+            offset,
+            self._write(values.astype("<f4").tobytes()),
+            self._write(bias.astype("<f4").tobytes()),
+        ]
+
     def _write(self, data: bytes) -> int:
         self._file.write(data)
         self._size += len(data)

@@ -25,10 +25,13 @@ class LlmSession:
 
     language: str | None = None
 
-    def __init__(self, engine: Engine, prompt: Sequence[int], max_tokens: int, safe: Sequence[int]) -> None:
-        """Prefill all but the last token of `prompt`, at least one; the cache is emptied before.
+    def __init__(
+        self, engine: Engine, prompt: Sequence[int], max_tokens: int, safe: Sequence[int], *, kept: int = 0
+    ) -> None:
+        """Prefill all but the last token of `prompt`, which has at least one.
 
-        `safe` are row counts that agree, ascending (`exactness.safe_rows`).
+        `safe` are row counts that agree, ascending (`exactness.safe_rows`). The first `kept` tokens are in
+        the cache already, as another session has left them.
         """
         if not prompt or not safe or max_tokens < 1:
             raise ModelError("a session needs a prompt, safe row counts and room for a token")
@@ -36,7 +39,7 @@ class LlmSession:
         self.max_tokens = max_tokens
         self._engine = engine
         self._safe = safe
-        self._turn = _begin(engine, self.prompt[:-1])
+        self._turn = _begin(engine, self.prompt[:-1], kept)
 
     @property
     def length(self) -> int:
@@ -75,16 +78,22 @@ class LlmDraftSession:
     """A drafter's session: `as2d_cli.decoding.protocols.DrafterSession`. It need not be exact."""
 
     def __init__(
-        self, engine: Engine, prompt: Sequence[int], max_tokens: int, end_ids: Sequence[int] = ()
+        self,
+        engine: Engine,
+        prompt: Sequence[int],
+        max_tokens: int,
+        end_ids: Sequence[int] = (),
+        *,
+        kept: int = 0,
     ) -> None:
-        """Prefill all but the last token of `prompt`, at least one; the cache is emptied before."""
+        """Prefill all but the last token of `prompt`, which has at least one; `kept` are in the cache."""
         if not prompt:
             raise ModelError("a session needs a prompt")
         self.prompt = tuple(prompt)
         self.max_tokens = max_tokens
         self._engine = engine
         self._end_ids = frozenset(end_ids)
-        self._turn = _begin(engine, self.prompt[:-1])
+        self._turn = _begin(engine, self.prompt[:-1], kept)
 
     @property
     def length(self) -> int:
@@ -106,10 +115,10 @@ class LlmDraftSession:
         self._engine.rollback(length)
 
 
-def _begin(engine: Engine, tokens: Sequence[int]) -> int:
-    engine.reset()
-    if tokens:
-        engine.prefill(tokens)
+def _begin(engine: Engine, tokens: Sequence[int], kept: int) -> int:
+    engine.reset(kept)
+    if len(tokens) > kept:
+        engine.prefill(tokens[kept:])
     return engine.turn
 
 
