@@ -53,8 +53,10 @@ def test_the_default_pair_is_base_with_tiny_en_from_pinned_packages():
     assert target.options == {"encoder_bits": 32, "decoder_bits": 8}
 
 
-def test_every_shipped_model_names_the_files_that_its_plugin_needs():
+def test_every_shipped_whisper_model_names_the_files_that_its_plugin_needs():
     for entry in load_registry().models.values():
+        if entry.plugin != "whisper":
+            continue
         names = set(entry.source.file_names)
         assert {"config.json", "tokenizer.json"} < names, entry.name
         assert names & {"model.bin", "model.safetensors"}, entry.name
