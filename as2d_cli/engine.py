@@ -13,6 +13,7 @@ from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import cast
 
+from as2d_cli import plugins
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.drafter_process import DrafterProcess
 from as2d_cli.errors import As2dError, DecodeError, ModelError
@@ -34,6 +35,7 @@ from as2d_cli.workers import (
     ModelRef,
     Progress,
     TargetReady,
+    Told,
     run_target,
 )
 
@@ -99,6 +101,7 @@ class Engine:
         self._target: Worker | None = None
         self._target_deaths = 0
         self._drafter: DrafterProcess | None = None
+        self._inner: ModelRef | None = None  # a drafter in the target's process
         self._slots: Slots | None = None
         self._epoch = 0
         self._languages: dict[int, str] = {}  # by group, as its first decoded window has it
@@ -140,7 +143,7 @@ class Engine:
     @property
     def is_drafting(self) -> bool:
         """Whether there is a drafter, and it has not been given up."""
-        return self._drafter is not None
+        return self._drafter is not None or self._inner is not None
 
     @property
     def process_ids(self) -> tuple[int, ...]:
@@ -149,10 +152,17 @@ class Engine:
         return tuple(worker.process.pid for worker in workers if worker and worker.process.pid)
 
     def _start(self) -> None:
+        drafter = self._settings.drafter
+        if drafter is not None and plugins.drafts_inside(drafter.entry):
+            self._inner, drafter = drafter, None
         self._target = self._new_target()
-        if self._settings.drafter is not None:
-            self._drafter = DrafterProcess(self._settings.drafter, self._settings.target, self._note)
-        self._target_spec = _loaded_target(self._target)
+        if drafter is not None:
+            self._drafter = DrafterProcess(drafter, self._settings.target, self._note)
+        ready = _loaded_target(self._target)
+        self._target_spec = ready.spec
+        if ready.without_drafter is not None:
+            self._note(f"going on without the drafter: {ready.without_drafter.message}")
+            self._inner = None
         drafter_spec = self._drafter.await_spec(self._target_spec) if self._drafter else None
         if drafter_spec is None:
             self._drafter = None
@@ -167,7 +177,7 @@ class Engine:
             self._drafter.attach(self._attach)
 
     def _new_target(self) -> Worker:
-        return Worker("target", run_target, self._settings.target, self._settings.decode)
+        return Worker("target", run_target, self._settings.target, self._settings.decode, self._inner)
 
     def measure(self) -> PairCosts:
         """Time both models, each alone and both at once: about fifteen seconds.
@@ -175,7 +185,7 @@ class Engine:
         Raises `ModelError` if there is no drafter, or a process ends meanwhile.
         """
         if self._target is None or self._drafter is None:
-            raise ModelError("there is no drafter to measure")
+            raise ModelError("there is no drafter to measure, or it takes no time worth measuring")
         both = (self._target, self._drafter.worker)
         target, drafter = (self._measured([worker], _ALONE_S)[0] for worker in both)
         busy_target, busy_drafter = self._measured(both, _TOGETHER_S)
@@ -201,6 +211,7 @@ class Engine:
 
     def drop_drafter(self) -> None:
         """Go on without the drafter and free its memory."""
+        self._inner = None
         if self._drafter is not None:
             self._drafter.worker.kill()
             self._drafter = None
@@ -236,7 +247,8 @@ class Engine:
         stream = self._slots.stream(slot)
         stream.reset(self._epoch)
         request = self._in_known_language(task)
-        with_draft = drafted and self._drafter is not None and self._drafter.takes(request.language)
+        takes = self._inner is not None or (self._drafter and self._drafter.takes(request.language))
+        with_draft = drafted and bool(takes)
         layout = self._slots.layout
         for spec in layout.specs if with_draft else (layout.target,):
             self._slots.put(slot, spec, log_mel(task.window.samples, spec))
@@ -250,6 +262,7 @@ class Engine:
             drafted=with_draft,
             decode=task.decode or self._decode,
             traced=task.traced,
+            index=task.window.index,
         )
         if with_draft and self._drafter is not None:
             self._drafter.draft(job)
@@ -273,6 +286,8 @@ class Engine:
                 return self._replace_target(in_work)
             if isinstance(message, Progress):
                 self._progress(message)
+            elif isinstance(message, Told):
+                self._note(message.note)
             elif isinstance(message, Done) and message.id == job.id and message.result is not None:
                 self._target_deaths = 0
                 if message.result.language:
@@ -325,11 +340,11 @@ class Engine:
         return WindowOutcome(task, None, DecodeError(f"the target's process {ended} in a window"))
 
 
-def _loaded_target(worker: Worker) -> TargetSpec:
+def _loaded_target(worker: Worker) -> TargetReady:
     """Wait until the target is loaded. Raises what loading raised, or `ModelError` if the process died."""
     message = worker.receive()
     if isinstance(message, Failed):
         raise message.error
     if not isinstance(message, TargetReady):
         raise ModelError(f"the target's process {worker.how_it_ended()} while loading", "is memory short?")
-    return message.spec
+    return message

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:  # the plugin decides what to import; listing plugins must stay cheap
+    from as2d_cli.decoding.inner import InnerDrafter
     from as2d_cli.decoding.protocols import Drafter, Target, Tokenizer
     from as2d_cli.registry import ModelEntry
 
@@ -33,6 +34,18 @@ def as2d_load_target(entry: ModelEntry, path: Path, threads: int, decode_threads
 @hookspec(firstresult=True)
 def as2d_load_drafter(entry: ModelEntry, path: Path, threads: int) -> Drafter | None:
     """Load the converted model in `path` as a drafter, or return None if it is not this plugin's."""
+
+
+@hookspec(firstresult=True)
+def as2d_drafts_inside(entry: ModelEntry) -> bool | None:
+    """Tell whether the drafter runs in the target's process, see `decoding.inner`; by default not."""
+
+
+@hookspec(firstresult=True)
+def as2d_load_inner_drafter(
+    entry: ModelEntry, path: Path, threads: int, vocabulary: Tokenizer
+) -> InnerDrafter | None:
+    """Load a drafter that runs in the target's process and drafts in `vocabulary`, the target's."""
 
 
 @hookspec(firstresult=True)

@@ -24,6 +24,7 @@ from as2d_cli.registry import ModelEntry
 from as2d_cli.tables import suggestion
 
 if TYPE_CHECKING:  # numpy comes with it, and `models list` has no use for numpy
+    from as2d_cli.decoding.inner import InnerDrafter
     from as2d_cli.decoding.protocols import Drafter, Target, Tokenizer
 
 T = TypeVar("T")
@@ -94,6 +95,20 @@ def load_drafter(entry: ModelEntry, path: Path, threads: int) -> Drafter:
     hooks = load_plugin(entry.plugin)
     drafter: Drafter | None = hooks.as2d_load_drafter(entry=entry, path=path, threads=threads)
     return _answered(entry, drafter, "load it as a drafter")
+
+
+def drafts_inside(entry: ModelEntry) -> bool:
+    """Tell whether a drafter runs in the target's process, by its plugin. Raises `PluginError`."""
+    return bool(load_plugin(entry.plugin).as2d_drafts_inside(entry=entry))
+
+
+def load_inner_drafter(entry: ModelEntry, path: Path, threads: int, vocabulary: Tokenizer) -> InnerDrafter:
+    """Load a drafter that runs in the target's process. Raises `PluginError` if its plugin does not."""
+    hooks = load_plugin(entry.plugin)
+    drafter: InnerDrafter | None = hooks.as2d_load_inner_drafter(
+        entry=entry, path=path, threads=threads, vocabulary=vocabulary
+    )
+    return _answered(entry, drafter, "load it as a drafter inside the target's process")
 
 
 def load_tokenizer(entry: ModelEntry, path: Path) -> Tokenizer:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from as2d_cli import profile
+from as2d_cli import plugins, profile
 from as2d_cli.budget import Budget, choose_budget
+from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.device import is_quiet
 from as2d_cli.engine import Engine, EngineSettings
 from as2d_cli.errors import ModelError, OutputError
@@ -29,7 +30,10 @@ def first_budget(engine: Engine, settings: EngineSettings, note: Callable[[str],
 
     A busy machine gives figures that are of no use later, and no sign that drafts would pay: then
     plain decoding it is, and the next run tries again. So it is if a process ends while measured.
+    A drafter in the target's process takes no time worth measuring: its drafts are always welcome.
     """
+    if settings.drafter is not None and plugins.drafts_inside(settings.drafter.entry):
+        return Budget(True, MAX_CANDIDATES, None, None, "this drafter takes next to no time")
     if not is_quiet():
         engine.drop_drafter()
         return _unmeasured("the machine is too busy to measure what drafts are worth")

@@ -126,7 +126,7 @@ class Step:
     proposed: int
     accepted: int
     available: int
-    """Draft tokens that were ready and not yet passed when the step began."""
+    """Draft tokens that were ready, not yet passed and within the limit when the step began."""
     ms: float
     """Wall time of the target's forward pass."""
     began_s: float = field(default=0.0, compare=False)

@@ -21,11 +21,13 @@ from as2d_cli import plugins
 from as2d_cli.decoding import (
     EMPTY,
     Aligner,
+    Alignment,
     AlignMode,
     Controller,
     DraftReader,
     DraftState,
     FixedBudget,
+    PassageFinder,
     Policy,
     Retokenizer,
     StepCosts,
@@ -35,6 +37,7 @@ from as2d_cli.decoding import (
 from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.decoding.protocols import Drafter, DrafterSpec, Target, TargetSession, TargetSpec, Tokenizer
 from as2d_cli.errors import As2dError, DecodeError
+from as2d_cli.inner_drafts import InnerDrafts
 from as2d_cli.measure import DraftCosts, TargetCosts, measure_drafter, measure_target
 from as2d_cli.outcomes import Course, conclude, trace
 from as2d_cli.registry import ModelEntry
@@ -60,6 +63,8 @@ class TargetReady:
     """The target is loaded."""
 
     spec: TargetSpec
+    without_drafter: As2dError | None = None
+    """Why the drafter that was to run in the target's process does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,8 @@ class Job:
     """How to decode it; None: as the worker was told when it began."""
     traced: bool = False
     """Whether its time line is wanted."""
+    index: int = 0
+    """Place of the window in its group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +130,13 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """Something the user may want to know."""
+
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
 class Measure:
     """Ask a worker to time its model for about so long."""
 
@@ -136,7 +150,7 @@ class Measured:
     costs: TargetCosts | DraftCosts
 
 
-Message: TypeAlias = TargetReady | DrafterReady | Progress | Done | Failed | Measured
+Message: TypeAlias = TargetReady | DrafterReady | Progress | Told | Done | Failed | Measured
 LOADING = -1
 
 
@@ -162,19 +176,29 @@ class DecodeSettings:
         return Controller(StepCosts(self.idle_ms, self.busy_ms), cap=self.cap)
 
 
-def run_target(pipe: Connection, model: ModelRef, settings: DecodeSettings) -> None:
-    """Body of the target's process."""
+def run_target(pipe: Connection, model: ModelRef, settings: DecodeSettings, inner: ModelRef | None) -> None:
+    """Body of the target's process; `inner` is a drafter to be run in it, too."""
     with serving(pipe):
         target = plugins.load_target(model.entry, model.path, model.threads, model.decode_threads)
-        pipe.send(TargetReady(target.spec))
+        drafts, why_not = _inner_drafts(target, inner) if inner else (None, None)
+        pipe.send(TargetReady(target.spec, why_not))
         attach: Attach = pipe.recv()
         with closing(Slots(attach.layout, attach.name)) as slots:
-            worker = TargetWorker(target, slots, attach.draft_languages, settings)
+            worker = TargetWorker(target, slots, attach.draft_languages, settings, drafts)
             for job in _jobs(pipe, lambda seconds: measure_target(target, seconds)):
                 try:
                     pipe.send(Done(job.id, worker.decode(job, pipe)))
                 except As2dError as error:
                     pipe.send(Failed(job.id, error))
+
+
+def _inner_drafts(target: Target, model: ModelRef) -> tuple[InnerDrafts | None, As2dError | None]:
+    """Load a drafter into the target's process; without it the run goes on, like without any drafter."""
+    try:
+        drafter = plugins.load_inner_drafter(model.entry, model.path, model.threads, target.tokenizer)
+    except As2dError as error:
+        return None, error
+    return InnerDrafts(drafter, target.spec.vocab_size), None
 
 
 def run_drafter(pipe: Connection, model: ModelRef, target: ModelRef) -> None:
@@ -229,12 +253,18 @@ class TargetWorker:
         slots: Slots,
         draft_languages: tuple[str, ...] | None,
         settings: DecodeSettings,
+        inner: InnerDrafts | None = None,
     ) -> None:
-        """Decode what is in `slots`; drafts are of use in `draft_languages` (None: in all)."""
+        """Decode what is in `slots`; drafts are of use in `draft_languages` (None: in all).
+
+        With `inner`, drafts come from there and not from the slots.
+        """
         self._target = target
         self._slots = slots
         self._draft_languages = draft_languages
         self._settings = settings
+        self._inner = inner
+        self._inner_failed = False
         self._policies: dict[str, Policy] = {}
         self._group, self._language = -1, ""
 
@@ -245,10 +275,12 @@ class TargetWorker:
         session = self._target.open(features, self._request(job))
         self._group, self._language = job.group, session.language or ""
         encoded = time.perf_counter()
-        draft = self._draft(job)
+        draft = self._inner_draft(self._inner, job, session, pipe) if self._inner else self._draft(job)
         steps = list(self._steps(session, draft, job, pipe))
         draft.cancel()  # what is left of it is of no use any more
         result = conclude(self._target, session, job.request, steps, Course(job.duration_s, began, encoded))
+        if self._inner:
+            self._inner.remember((job.group, job.index), result.tokens)
         result = replace(result, stats=replace(result.stats, drafted=draft.snapshot()))
         return replace(result, trace=trace(session, draft, steps, began)) if job.traced else result
 
@@ -267,11 +299,28 @@ class TargetWorker:
             return EMPTY
         return draft
 
+    def _inner_draft(
+        self, inner: InnerDrafts, job: Job, session: TargetSession, pipe: Connection
+    ) -> DraftReader:
+        """Draft here and now, if the window is to be drafted; a failure costs the draft only."""
+        if not job.drafted:
+            return EMPTY
+        try:
+            return inner.draft((job.group, job.index), job.request, session)
+        except As2dError as error:
+            if not self._inner_failed:
+                self._inner_failed = True
+                pipe.send(Told(f"a draft failed, which costs only speed: {error.message}"))
+            return EMPTY
+
+    def _aligner(self, settings: DecodeSettings) -> Alignment:
+        return PassageFinder() if self._inner and self._inner.passages else Aligner(settings.align)
+
     def _steps(
         self, session: TargetSession, draft: DraftReader, job: Job, pipe: Connection
     ) -> Iterator[Step]:
         settings = job.decode or self._settings
-        aligner = Aligner(settings.align)
+        aligner = self._aligner(settings)
         policy = self._policies.setdefault(settings.name, settings.policy())
         told, tokens = time.perf_counter(), 0
         steps = decode(session, draft, aligner, policy, end_id=self._target.spec.end_id)

@@ -266,3 +266,57 @@ def test_a_pair_that_reads_can_be_measured():
         costs = engine.measure()
     assert costs.target.row_invariant
     assert costs.target.step_ms()[1] >= 1.0
+
+
+INNER = {"inner": True, "error_rate": 0.1}
+
+
+def test_a_drafter_in_the_targets_process_drafts_every_window_and_changes_no_token(plain):
+    with Engine(settings({}, INNER)) as engine:
+        assert len(engine.process_ids) == 1
+        assert engine.is_drafting
+        outcomes = list(engine.run([replace(task, traced=True) for task in tasks(6)]))
+        undrafted = list(engine.run(tasks(2), drafted=False))
+    assert tokens(outcomes) == plain
+    assert sum(outcome.result.stats.accepted for outcome in outcomes) > 120
+    assert all(len(outcome.result.trace.draft) > 30 for outcome in outcomes)
+    assert [outcome.result.stats.drafted for outcome in undrafted] == [0, 0]
+
+
+def test_a_drafter_in_the_targets_process_that_fails_costs_only_speed_and_is_told_of_once(plain):
+    notes = []
+    with Engine(settings({}, INNER | {"fail_at": 3}), note=notes.append) as engine:
+        assert tokens(engine.run(tasks(6))) == plain
+    assert len(notes) == 1
+    assert "costs only speed: the scripted drafter fails before token 3" in notes[0]
+
+
+@pytest.mark.parametrize("options", [{"no_such_option": 1}, {"tokenizer": "bytes"}], ids=str)
+def test_a_drafter_in_the_targets_process_that_cannot_be_loaded_is_done_without(plain, options):
+    notes = []
+    with Engine(settings({}, INNER | options), note=notes.append) as engine:
+        assert tokens(engine.run(tasks(2))) == plain[:2]
+        assert not engine.is_drafting
+    assert len(notes) == 1
+    assert notes[0].startswith("going on without the drafter: model 'hearer'")
+
+
+def test_a_dropped_drafter_in_the_targets_process_drafts_no_more(plain):
+    with Engine(settings({}, INNER)) as engine:
+        engine.drop_drafter()
+        outcomes = list(engine.run(tasks(2)))
+        assert not engine.is_drafting
+    assert tokens(outcomes) == plain[:2]
+    assert [outcome.result.stats.drafted for outcome in outcomes] == [0, 0]
+
+
+def test_what_was_said_before_is_looked_up():
+    lookup = ModelRef(ModelEntry("lookup", "lookup", "drafter", NoSource()), None, 1)
+    said = " ".join(f"{word} day" for word in ("good", "first", "new", "last", "long", "bad", "old", "same"))
+    same = scripted("speaker", {"text": said})
+    with Engine(EngineSettings(same, lookup)) as engine:
+        outcomes = list(engine.run(tasks(3, group=0)))
+        again = list(engine.run(tasks(1, group=0)))
+    passes = [outcome.result.stats.steps for outcome in outcomes]
+    assert passes[2] < passes[0] / 2
+    assert [outcome.result.stats.steps for outcome in again] == passes[:1], "it has not been said before it"

@@ -9,10 +9,11 @@ from as2d_cli.decoding.controller import Controller, FixedBudget, Hazard, Policy
 from as2d_cli.decoding.coupled import Coupling
 from as2d_cli.decoding.drafting import fill
 from as2d_cli.decoding.following import Channel, FollowedDraft, Follower
-from as2d_cli.decoding.loop import decode
+from as2d_cli.decoding.loop import Alignment, decode
+from as2d_cli.decoding.passages import PassageFinder
 from as2d_cli.decoding.protocols import END, DraftToken
 from as2d_cli.decoding.retokenize import Retokenizer
-from as2d_cli.decoding.stream import EMPTY, DraftReader, DraftState, DraftStream, DraftWriter
+from as2d_cli.decoding.stream import EMPTY, DraftReader, DraftState, DraftStream, DraftWriter, finished_draft
 
 __all__ = [
     "EMPTY",
@@ -21,6 +22,7 @@ __all__ = [
     "WHOLE_DRAFT",
     "AlignMode",
     "Aligner",
+    "Alignment",
     "Channel",
     "Controller",
     "Coupling",
@@ -33,11 +35,13 @@ __all__ = [
     "FollowedDraft",
     "Follower",
     "Hazard",
+    "PassageFinder",
     "Policy",
     "Retokenizer",
     "SerialDraft",
     "StepCosts",
     "decode",
     "fill",
+    "finished_draft",
     "serial_draft",
 ]

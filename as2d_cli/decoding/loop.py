@@ -90,7 +90,7 @@ def decode(
         ready = stream.snapshot()
         drafting = not stream.complete
         aligner.feed(stream.ids(aligner.seen, ready), complete=stream.complete)
-        ahead = _ahead(stream, aligner.cursor, ready)
+        ahead = _ahead(stream, aligner.cursor, ready, left)
         run = aligner.run
         allowed = min(len(ahead), left - 1)
         candidates = ahead[: min(max(policy.choose(allowed, run, drafting), 0), allowed)]
@@ -114,10 +114,10 @@ def decode(
             return
 
 
-def _ahead(stream: Draft, cursor: int | None, ready: int) -> list[int]:
+def _ahead(stream: Draft, cursor: int | None, ready: int, limit: int) -> list[int]:
     if cursor is None or not 0 <= cursor < ready:
         return []
-    return stream.ids(cursor, ready)
+    return stream.ids(cursor, min(ready, cursor + limit))
 
 
 def _forward(session: TargetSession, rows: list[int]) -> list[int]:

@@ -231,11 +231,15 @@ def _check_epoch(epoch: int) -> None:
         raise DecodeError(f"epoch {epoch} of a draft stream is not in 1..{MAX_EPOCH}")
 
 
-def _empty() -> DraftReader:
-    stream = DraftStream(bytearray(DraftStream.bytes_needed(0)), 0)
-    stream.writer(1).finish(DraftState.ENDED)
-    return stream.reader(1, 0)
+def finished_draft(ids: Sequence[int], vocab_size: int, final: DraftState = DraftState.ENDED) -> DraftReader:
+    """Return a reader of a draft that was complete before decoding began."""
+    stream = DraftStream(bytearray(DraftStream.bytes_needed(len(ids))), len(ids))
+    stream.reset(1)
+    writer = stream.writer(1)
+    writer.publish(ids)
+    writer.finish(final)
+    return stream.reader(1, vocab_size)
 
 
-EMPTY = _empty()
+EMPTY = finished_draft([], 0)
 """A finished draft without tokens: decoding with it is plain target-only decoding."""

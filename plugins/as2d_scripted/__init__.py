@@ -4,10 +4,11 @@ Everything is a pure function of the options and the features, and the target ch
 a mistake in a caller shows as an error or as a different text, never as luck.
 """
 
+from as2d_cli.decoding.stream import finished_draft
 from as2d_cli.decoding.virtual import PacedReader, VirtualClock
 from as2d_scripted.draft_session import ScriptedDraftSession
 from as2d_scripted.drafter import ScriptedDrafter
-from as2d_scripted.finished import finished_draft
+from as2d_scripted.inner import ScriptedInnerDrafter
 from as2d_scripted.process import draft_into
 from as2d_scripted.script import Script
 from as2d_scripted.session import ScriptedSession
@@ -19,6 +20,7 @@ __all__ = [
     "Script",
     "ScriptedDraftSession",
     "ScriptedDrafter",
+    "ScriptedInnerDrafter",
     "ScriptedSession",
     "ScriptedTarget",
     "ScriptedTokenizer",

@@ -26,6 +26,7 @@ class ScriptedDrafter:
     five words without end; it leaves out `omit_words` words from `omit_at` on. It sleeps
     `start_delay_ms` before the first token and `delay_ms` before each. Before token `fail_at` it
     raises DecodeError, before token `exit_at` its process dies (-1: never). One that does not listen reads.
+    With `inner` it runs in the target's process (see `ScriptedInnerDrafter`).
     """
 
     script: Script = field(default_factory=Script)
@@ -39,6 +40,7 @@ class ScriptedDrafter:
     listens: bool = True
     fail_at: int = -1
     exit_at: int = -1
+    inner: bool = False
     tokenizer: ScriptedTokenizer = field(default_factory=ScriptedTokenizer)
 
     @property

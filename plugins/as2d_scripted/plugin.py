@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 from as2d_cli.errors import PluginError
 from as2d_cli.hookspecs import hookimpl
 from as2d_scripted.drafter import ScriptedDrafter
+from as2d_scripted.inner import ScriptedInnerDrafter
 from as2d_scripted.script import Script
 from as2d_scripted.target import ScriptedTarget
 from as2d_scripted.tokenizer import ScriptedTokenizer
 
 if TYPE_CHECKING:  # the registry is not needed to run this plugin
+    from as2d_cli.decoding.protocols import Tokenizer
     from as2d_cli.registry import ModelEntry
 
 PLUGIN = "scripted"
@@ -44,6 +46,21 @@ def as2d_load_drafter(entry: ModelEntry, path: Path, threads: int) -> ScriptedDr
     if entry.plugin != PLUGIN:
         return None
     return ScriptedDrafter(**_options(entry, ScriptedDrafter))
+
+
+@hookimpl
+def as2d_drafts_inside(entry: ModelEntry) -> bool:
+    """Say what the entry's options say."""
+    return bool(entry.options.get("inner"))
+
+
+@hookimpl
+def as2d_load_inner_drafter(entry: ModelEntry, vocabulary: Tokenizer) -> ScriptedInnerDrafter:
+    """Build a drafter from the entry's options. Raises `PluginError` for a target of another vocabulary."""
+    drafter = ScriptedDrafter(**_options(entry, ScriptedDrafter))
+    if drafter.tokenizer.fingerprint != vocabulary.fingerprint:
+        raise PluginError(f"model {entry.name!r} drafts in another vocabulary than the target's")
+    return ScriptedInnerDrafter(drafter)
 
 
 @hookimpl

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from as2d_cli.decoding.inner import States
 from as2d_cli.errors import DecodeError
 from as2d_cli.types import TokenIds, Word
 
@@ -41,6 +42,8 @@ class ScriptedSession:
         self.prompt = tuple(prompt)
         self.max_tokens = max_tokens
         self.language: str | None = None
+        self.states: States = np.empty((0, 0), np.float32)
+        """What inner drafters may see of the window."""
         self.passes = 0
         """Calls of `forward` so far."""
         self._text = [*self.prompt, *script]

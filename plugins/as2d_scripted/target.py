@@ -74,6 +74,7 @@ class ScriptedTarget:
             words=self._words,
         )
         session.language = language if self.listens else None
+        session.states = features
         return session
 
     def _words(self, tokens: Sequence[int], duration_s: float) -> tuple[Word, ...]:

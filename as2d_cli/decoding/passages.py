@@ -1,0 +1,53 @@
+"""Finds the target's place in a collection of passages, of which any may come next, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from as2d_cli.types import TokenIds
+
+MAX_SUFFIX = 24
+"""Committed tokens compared at most; a longer agreement says no more."""
+
+
+class PassageFinder:
+    """Resumes after the longest suffix of the committed text that occurs in the passages.
+
+    Unlike `Aligner` it expects no order and no progress: at every step it looks everywhere, and where
+    not even the last committed token occurs there is nothing to propose. Of equally long matches the
+    first counts, so passages should come likeliest first. Before the first token the first passage is
+    proposed from its beginning.
+    """
+
+    def __init__(self) -> None:
+        self._passages: TokenIds = np.empty(0, np.int32)
+        self._committed: list[int] = []
+        self.cursor: int | None = 0
+        """Index of the next token to propose, None for none."""
+        self.run = 0
+        """Committed tokens just before the cursor that are the same in the passages."""
+
+    @property
+    def seen(self) -> int:
+        """Tokens fed so far."""
+        return len(self._passages)
+
+    def feed(self, ids: Sequence[int], *, complete: bool) -> None:
+        """Take more of the passages."""
+        if ids:
+            self._passages = np.append(self._passages, np.array(ids, np.int32))
+
+    def observe(self, tokens: Sequence[int]) -> None:
+        """Take newly committed tokens."""
+        self._committed.extend(tokens)
+        ends, run = np.arange(1, len(self._passages)), 0  # after a match there must be a token to propose
+        while run < min(MAX_SUFFIX, len(self._committed)):
+            ends_within = ends[ends > run]
+            longer = ends_within[self._passages[ends_within - 1 - run] == self._committed[-1 - run]]
+            if not len(longer):
+                break
+            ends, run = longer, run + 1
+        self.run = run
+        self.cursor = int(ends[0]) if run else None

@@ -1,0 +1,52 @@
+"""Drafts made in the target's process, and what they may draw on: the windows finished before."""
+
+from __future__ import annotations
+
+from as2d_cli.decoding import EMPTY, DraftReader, finished_draft
+from as2d_cli.decoding.inner import DraftView, Earlier, InnerDrafter, states_of
+from as2d_cli.decoding.protocols import TargetSession
+from as2d_cli.errors import As2dError, DecodeError
+from as2d_cli.types import Request
+
+MAX_EARLIER = 2000
+"""Finished windows kept, the latest: over ten hours of speech in a few megabytes."""
+
+
+class InnerDrafts:
+    """An inner drafter at work for one target.
+
+    Windows have a place in the batch, (group, index). A window is drafted from those before it only, in
+    whatever order and however often windows are decoded: what compares ways to decode shows no drafter
+    a text that it could not have had.
+    """
+
+    def __init__(self, drafter: InnerDrafter, vocab_size: int) -> None:
+        """Draft for a target with `vocab_size` ids."""
+        self._drafter = drafter
+        self._vocab_size = vocab_size
+        self._texts: dict[tuple[int, int], tuple[int, ...]] = {}
+
+    @property
+    def passages(self) -> bool:
+        """Whether drafts are passages to be searched, not one text each."""
+        return self._drafter.passages
+
+    def draft(self, place: tuple[int, int], request: Request, session: TargetSession) -> DraftReader:
+        """Return the draft of an opened window. Raises `DecodeError` for whatever the drafter raises."""
+        languages = self._drafter.languages
+        if languages is not None and session.language not in languages:
+            return EMPTY
+        earlier = [Earlier(*key, self._texts[key]) for key in sorted(self._texts) if key < place]
+        try:
+            ids = self._drafter.draft(DraftView(*place, request, states_of(session), earlier))
+        except As2dError:
+            raise
+        except Exception as error:  # a drafter may fail in any way, and may only ever cost speed
+            raise DecodeError(f"the drafter failed: {type(error).__name__}: {error}") from error
+        return finished_draft(ids, self._vocab_size) if len(ids) else EMPTY
+
+    def remember(self, place: tuple[int, int], tokens: tuple[int, ...]) -> None:
+        """Take the text of a finished window."""
+        self._texts[place] = tokens
+        if len(self._texts) > MAX_EARLIER:
+            del self._texts[min(self._texts)]

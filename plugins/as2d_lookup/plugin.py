@@ -1,0 +1,39 @@
+"""The hooks of the lookup plugin: model entries with `plugin = "lookup"`, which have no options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from as2d_cli.errors import PluginError
+from as2d_cli.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from as2d_cli.decoding.inner import InnerDrafter
+    from as2d_cli.decoding.protocols import Tokenizer
+    from as2d_cli.registry import ModelEntry
+
+CONVERTER_VERSION = "1"
+
+
+@hookimpl
+def as2d_convert(entry: ModelEntry, destination: Path) -> bool:
+    """There is nothing to convert. Raises `PluginError` for options: there are none."""
+    if entry.options:
+        raise PluginError(f"model {entry.name!r}: the lookup plugin has no options", "leave them out")
+    destination.mkdir(parents=True, exist_ok=True)
+    return True
+
+
+@hookimpl
+def as2d_drafts_inside() -> bool:
+    """Ask for no process: looking up takes next to no time."""
+    return True
+
+
+@hookimpl
+def as2d_load_inner_drafter(vocabulary: Tokenizer) -> InnerDrafter:
+    """Make the drafter."""
+    from as2d_lookup.drafter import LookupDrafter
+
+    return LookupDrafter(vocabulary)

@@ -1,0 +1,78 @@
+import pytest
+
+from as2d_cli.decoding import EMPTY
+from as2d_cli.errors import DecodeError
+from as2d_cli.inner_drafts import MAX_EARLIER, InnerDrafts
+from as2d_cli.types import Request
+from as2d_scripted import ScriptedSession
+
+
+class Recorder:
+    """An inner drafter that keeps what it is shown."""
+
+    languages = ("en",)
+    passages = False
+
+    def __init__(self, answer=(1, 2)):
+        self.answer, self.views = answer, []
+
+    def draft(self, view):
+        self.views.append(view)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def session(language="en"):
+    opened = ScriptedSession([1], prompt=[9], vocab_size=10, max_tokens=5)
+    opened.language = language
+    return opened
+
+
+def test_a_window_sees_only_windows_before_it_in_order():
+    recorder = Recorder()
+    drafts = InnerDrafts(recorder, 10)
+    for place in ((1, 0), (0, 1), (0, 0), (1, 1)):
+        drafts.remember(place, (sum(place),))
+    drafts.draft((1, 0), Request(), session())
+    assert [(one.group, one.index, one.tokens) for one in recorder.views[0].earlier] == [
+        (0, 0, (0,)),
+        (0, 1, (1,)),
+    ]
+
+
+def test_the_draft_is_complete_and_ids_that_the_target_lacks_are_harmless():
+    reader = InnerDrafts(Recorder([3, 11]), 10).draft((0, 0), Request(), session())
+    assert reader.snapshot() == 2
+    assert reader.complete
+    assert reader.ids(0, 2) == [3, 0]
+
+
+def test_it_is_shown_the_request_and_the_encoder_output():
+    recorder, opened = Recorder(), session()
+    InnerDrafts(recorder, 10).draft((2, 3), Request(prompt="so"), opened)
+    view = recorder.views[0]
+    assert (view.group, view.index, view.request.prompt) == (2, 3, "so")
+    assert view.states is opened.states
+
+
+def test_in_a_language_that_it_does_not_draft_it_is_not_asked():
+    recorder = Recorder()
+    assert InnerDrafts(recorder, 10).draft((0, 0), Request(), session("de")) is EMPTY
+    assert not recorder.views
+
+
+def test_whatever_it_raises_becomes_an_error_that_can_cross_processes():
+    drafts = InnerDrafts(Recorder(ZeroDivisionError("by nought")), 10)
+    with pytest.raises(DecodeError, match="ZeroDivisionError: by nought"):
+        drafts.draft((0, 0), Request(), session())
+
+
+def test_only_the_latest_windows_are_kept():
+    recorder = Recorder()
+    drafts = InnerDrafts(recorder, 10)
+    for index in range(MAX_EARLIER + 5):
+        drafts.remember((0, index), (index,))
+    drafts.draft((1, 0), Request(), session())
+    earlier = recorder.views[0].earlier
+    assert (len(earlier), earlier[0].index) == (MAX_EARLIER, 5)
