@@ -3,12 +3,14 @@
     pip install ".[test]" faster-whisper pywhispercpp psutil
     python benchmarks/peers.py FOLDER... -o laps.jsonl [--repeats N] [--contestants LIST] [--minutes M]
     python benchmarks/peers.py --from laps.jsonl
+    python benchmarks/peers.py FOLDER... --scaling files|minutes --sizes 10,100,1000 [-- OPTION...]
 
 Each FOLDER holds audio files and a manifest.jsonl (file, text, lang). Every contestant is loaded in a
 process of its own and transcribes one file that does not count; then each file goes to all of them in
 turn, beginning with another one for each file. Times are from the path of a file to its text, so they
 hold reading the audio, not loading the model. A run that ended early, also by --minutes, goes on where
-it stopped.
+it stopped. With --scaling only as2d runs, with the given options, over so many files of 4 s, or over one
+file of so many minutes.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import laps
+import scaling
 import soundfile
 from contestants import CONTESTANTS, Setting
 from racer import Lap, Racer
@@ -64,6 +67,10 @@ class Turn:
 def main() -> None:
     """Measure what is not measured yet, then print the tables."""
     arguments = _arguments()
+    if arguments.scaling:
+        measure = scaling.by_files if arguments.scaling == "files" else scaling.by_length
+        print("\n".join(measure(find_clips(arguments.folders), arguments.sizes, arguments.options)))
+        return
     if arguments.folders:
         done = {row.key for row in laps.read(arguments.out)}
         clips = sorted(find_clips(arguments.folders), key=lambda clip: clip.path.stat().st_size)
@@ -76,7 +83,9 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path)
-    parser.add_argument("-o", "--from", dest="out", type=Path, required=True, help="results, JSON lines")
+    parser.add_argument(
+        "-o", "--from", dest="out", type=Path, default=Path("laps.jsonl"), help="results, JSON lines"
+    )
     parser.add_argument(
         "--contestants",
         type=lambda text: text.split(","),
@@ -94,7 +103,12 @@ def _arguments() -> argparse.Namespace:
         default=cache_root() / "peers",
         help="where the peers' forms of the weights are kept",
     )
-    return parser.parse_args()
+    parser.add_argument("--scaling", choices=["files", "minutes"])
+    parser.add_argument("--sizes", type=lambda text: [int(size) for size in text.split(",")])
+    own = sys.argv[1 : sys.argv.index("--")] if "--" in sys.argv else sys.argv[1:]
+    arguments = parser.parse_args(own)
+    arguments.options = sys.argv[len(own) + 2 :]
+    return arguments
 
 
 def _turns(clips: list[Clip], arguments: argparse.Namespace) -> Iterator[Turn]:
