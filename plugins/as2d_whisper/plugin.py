@@ -33,11 +33,15 @@ def as2d_load_target(path: Path, threads: int, decode_threads: int) -> Target:
 
 
 @hookimpl
-def as2d_load_drafter(path: Path, threads: int) -> Drafter:
-    """Load a converted Whisper as a drafter."""
+def as2d_load_drafter(entry: ModelEntry, path: Path, threads: int) -> Drafter:
+    """Load a converted Whisper as a drafter. Raises `ModelError`, also for an option that cannot be."""
+    from as2d_cli.errors import ModelError
     from as2d_whisper.drafter import WhisperDrafter
 
-    return WhisperDrafter(path, threads)
+    speed = entry.options.get("speed", 1.0)
+    if not isinstance(speed, int | float):
+        raise ModelError(f"model {entry.name!r}: option speed must be a number")
+    return WhisperDrafter(path, threads, speed)
 
 
 @hookimpl

@@ -17,9 +17,16 @@ class Rules:
     """
 
     def __init__(self, model: WhisperModel) -> None:
-        """Take the lists from the model's facts."""
+        """Take the lists from the model's facts; a cut vocabulary has no token that is never written."""
         end = model.tokenizer.end_id
-        self._allowed = end + 1
+        self._kept = model.kept
+        if self._kept is not None:
+            self.allowed = len(self._kept)
+            self._always = np.empty(0, np.intp)
+            self._first = np.flatnonzero(np.isin(self._kept, model.facts.suppress_begin))
+            return
+        self.allowed = end + 1
+        """Columns of the logits, from the first, that tokens are chosen from."""
         self._always = np.array([token for token in model.facts.suppress if 0 <= token < end], np.intp)
         self._first = np.array([token for token in model.facts.suppress_begin if 0 <= token <= end], np.intp)
 
@@ -29,9 +36,10 @@ class Rules:
         `logits` has shape (rows, vocab) and is overwritten; `first_row` is the row, if any, that
         decides the first token of the text.
         """
-        text = logits[:, : self._allowed]
+        text = logits[:, : self.allowed]
         text[:, self._always] = -np.inf
         if first_row is not None:
             text[first_row, self._first] = -np.inf
-        best: TokenIds = text.argmax(axis=1).astype(np.int32)
+        columns = text.argmax(axis=1)
+        best: TokenIds = (columns if self._kept is None else self._kept[columns]).astype(np.int32)
         return best

@@ -39,6 +39,11 @@ class WhisperTokenizer:
         """Tell whether a special token exists."""
         return name in self._added
 
+    def token(self, name: str) -> int | None:
+        """Return the id of an ordinary token by its name in the vocabulary, None if there is none."""
+        token: int | None = self._bpe.token_to_id(name)
+        return token
+
     @cached_property
     def fingerprint(self) -> str:
         """Hash of the vocabulary and the merge order."""
