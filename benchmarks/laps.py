@@ -1,6 +1,6 @@
 """What a comparison leaves, one JSON line per file, contestant and repeat, and the tables made of it.
 
-All figures are of sums: of each file the fastest repeat counts, and only files that every contestant of the
+All figures are of sums: of each file the fastest lap counts, and only files that every contestant of the
 table has done.
 """
 
@@ -19,6 +19,8 @@ from whisper_normalizer.english import EnglishTextNormalizer
 _ENGLISH, _BASIC = EnglishTextNormalizer(), BasicTextNormalizer()
 REFERENCES = ("faster-whisper-int8", "faster-whisper-int8:text", "faster-whisper-int8-batched:text")
 """What each contestant's time is compared with."""
+QUIET_SHARE = 0.1
+"""Most that other programs may take, in processors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class Row:
     segments: int
     wall_s: float
     cpu_s: float
+    others_s: float
+    """Processor time that other programs took meanwhile."""
     peak_bytes: int
     run: str
     """When the run began that it is from, which has a line of its own with all about machine and versions."""
@@ -45,6 +49,11 @@ class Row:
     def key(self) -> tuple[str, str, str, int]:
         """What is done once only."""
         return (self.contestant, self.folder, self.file, self.repeat)
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether other programs took so much that the wall time says little."""
+        return self.others_s > QUIET_SHARE * self.wall_s
 
 
 def append(path: Path, kind: str, values: Mapping[str, Any]) -> None:
@@ -89,7 +98,9 @@ def _table(name: str, rows: Sequence[Row]) -> Iterator[str]:
         return
     audio_s = sums[names[0]].audio_s
     repeats = min(len(laps) for found in complete for laps in found.values())
-    yield f"{name}: {len(complete)} files, {audio_s:.0f} s, {repeats} repeats"
+    others = sum(found.others_s for found in sums.values()) / sum(found.wall_s for found in sums.values())
+    yield f"{name}: {len(complete)} files, {audio_s:.0f} s, fastest of {repeats} laps or more"
+    yield f"(meanwhile other programs took {others:.2f} processors)"
     yield ""
     against = [reference for reference in REFERENCES if reference in sums]
     head = ["", "wall s", "RTFx", *(f"x {reference}" for reference in against)]
@@ -115,6 +126,7 @@ class _Sum:
     audio_s: float
     wall_s: float
     cpu_s: float
+    others_s: float
     word_error_rate: float
     segments: int
     peak_bytes: int
@@ -127,6 +139,7 @@ class _Sum:
             audio_s=sum(row.audio_s for row in best),
             wall_s=sum(row.wall_s for row in best),
             cpu_s=sum(min(row.cpu_s for row in laps) for laps in files),
+            others_s=sum(row.others_s for row in best),
             word_error_rate=_word_error_rate(best),
             segments=sum(row.segments for row in best),
             peak_bytes=max((row.peak_bytes for laps in files for row in laps), default=0),

@@ -9,8 +9,10 @@ Each FOLDER holds audio files and a manifest.jsonl (file, text, lang). Every con
 process of its own and transcribes one file that does not count; then each file goes to all of them in
 turn, beginning with another one for each file. Times are from the path of a file to its text, so they
 hold reading the audio, not loading the model. A run that ended early, also by --minutes, goes on where
-it stopped. With --scaling only as2d runs, with the given options, over so many files of 4 s, or over one
-file of so many minutes.
+it stopped, and repeats what other programs on the machine disturbed.
+
+With --scaling only as2d runs, with the given options, over so many files of 4 s, or over one file of so
+many minutes.
 """
 
 from __future__ import annotations
@@ -24,21 +26,23 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import laps
 import scaling
-import soundfile
 from contestants import CONTESTANTS, Setting
 from racer import Lap, Racer
 
 from as2d_cli import __version__, bench
+from as2d_cli.audio import open_audio
 from as2d_cli.bench.clips import Clip, find_clips
 from as2d_cli.bench.provenance import commit
 from as2d_cli.device import device
 from as2d_cli.paths import cache_root
+from as2d_cli.types import SAMPLE_RATE_HZ
 
 _TEXT_ONLY = ":text"
 _DEFAULT = [
@@ -72,7 +76,7 @@ def main() -> None:
         print("\n".join(measure(find_clips(arguments.folders), arguments.sizes, arguments.options)))
         return
     if arguments.folders:
-        done = {row.key for row in laps.read(arguments.out)}
+        done = {row.key for row in laps.read(arguments.out) if not row.is_disturbed}
         clips = sorted(find_clips(arguments.folders), key=lambda clip: clip.path.stat().st_size)
         left = [turn for turn in _turns(clips, arguments) if turn.key not in done]
         if left:
@@ -151,16 +155,23 @@ def _row(turn: Turn, lap: Lap, run: str) -> laps.Row:
         repeat=repeat,
         folder=folder,
         file=file,
-        audio_s=soundfile.info(turn.clip.path).duration,
+        audio_s=_duration_s(turn.clip.path),
         language=turn.clip.language,
         reference=turn.clip.text,
         text=lap.heard.text,
         segments=lap.heard.segments,
         wall_s=lap.wall_s,
         cpu_s=lap.cpu_s,
+        others_s=lap.others_s,
         peak_bytes=lap.peak_bytes,
         run=run,
     )
+
+
+@lru_cache
+def _duration_s(path: Path) -> float:
+    """Count samples: the heads of compressed files are not to be trusted."""
+    return sum(map(len, open_audio(path).blocks())) / SAMPLE_RATE_HZ
 
 
 def _provenance(arguments: argparse.Namespace) -> dict[str, Any]:

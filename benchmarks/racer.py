@@ -19,11 +19,13 @@ _SETTLE_S = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Lap:
-    """One file, once: what was heard, wall and processor time, peak memory of all processes so far."""
+    """One file, once: what was heard, time, and peak memory of all processes so far."""
 
     heard: Heard
     wall_s: float
     cpu_s: float
+    others_s: float
+    """Processor time that other programs took meanwhile."""
     peak_bytes: int
 
 
@@ -42,10 +44,11 @@ class Racer:
     def run(self, path: Path, language: str | None, *, timed: bool) -> Lap:
         """Transcribe one file. Raises EOFError if the process ends over it."""
         time.sleep(_SETTLE_S)
-        before_s = self._cpu_s()
+        ours_s, all_s = self._cpu_s(), _busy_s()
         self._pipe.send((path, language, timed))
         heard, wall_s = self._pipe.recv()
-        return Lap(heard, wall_s, self._cpu_s() - before_s, self._peak_bytes())
+        all_s, ours_s = _busy_s() - all_s, self._cpu_s() - ours_s
+        return Lap(heard, wall_s, ours_s, max(0.0, all_s - ours_s), self._peak_bytes())
 
     def stop(self) -> None:
         """End the process."""
@@ -62,6 +65,11 @@ class Racer:
     def _peak_bytes(self) -> int:
         """Sum of each process's largest resident size, an upper bound of what they took together (Linux)."""
         return sum(_peak_of(process.pid) for process in self._family())
+
+
+def _busy_s() -> float:
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - times.iowait - times.guest - times.guest_nice)
 
 
 def _peak_of(pid: int) -> int:

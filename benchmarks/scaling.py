@@ -57,7 +57,14 @@ def _measured(clips: Sequence[Clip], count: int, seconds: int, options: Sequence
         for number, samples in enumerate(islice(_cuts(clips, seconds), count)):
             soundfile.write(inputs / f"{number:04}.wav", samples, SAMPLE_RATE_HZ)
         arguments = ["transcribe", str(inputs), "-o", str(Path(folder) / "out"), "-f", "srt", "--no-progress"]
-        command = [sys.executable, "-m", "as2d_cli", *arguments, "--drafter", "none", "--json", *options]
+        command = [
+            str(Path(sys.executable).with_name("as2d")),
+            *arguments,
+            "--drafter",
+            "none",
+            "--json",
+            *options,
+        ]
         with (Path(folder) / "report").open("w+") as output:
             process = subprocess.Popen(command, stdout=output, stdin=subprocess.DEVNULL)
             peak_bytes = _peak_while_running(process)
