@@ -16,38 +16,47 @@ CONVERTER_VERSION = "1"
 
 
 @hookimpl
-def as2d_convert(entry: ModelEntry, source: Path, destination: Path) -> bool | None:
-    """Make the random weights of a shape."""
+def as2d_convert(entry: ModelEntry, source: Path, destination: Path) -> bool:
+    """Make the random weights of a shape, or convert the GGUF file of a model that reads."""
+    from as2d_mnn_llm.gguf_model import convert
     from as2d_mnn_llm.shapes import is_shape, write_shape
 
-    if not is_shape(entry.options):
-        return None
-    write_shape(entry.name, entry.options, destination)
+    if is_shape(entry.options):
+        write_shape(entry.name, entry.options, destination)
+    else:
+        convert(source, destination)
     return True
 
 
 @hookimpl
-def as2d_load_target(entry: ModelEntry, path: Path, threads: int) -> Target | None:
-    """Load a shape as a target."""
+def as2d_load_target(entry: ModelEntry, path: Path, threads: int) -> Target:
+    """Load a model as a target."""
+    from as2d_mnn_llm.reader import ReadingTarget, memory_of
     from as2d_mnn_llm.shape_model import ShapeTarget
     from as2d_mnn_llm.shapes import is_shape
 
-    return ShapeTarget(path, threads) if is_shape(entry.options) else None
+    if is_shape(entry.options):
+        return ShapeTarget(path, threads)
+    return ReadingTarget(path, threads, memory_of(entry))
 
 
 @hookimpl
-def as2d_load_drafter(entry: ModelEntry, path: Path, threads: int) -> Drafter | None:
-    """Load a shape as a drafter."""
+def as2d_load_drafter(entry: ModelEntry, path: Path, threads: int) -> Drafter:
+    """Load a model as a drafter."""
+    from as2d_mnn_llm.reader import ReadingDrafter, memory_of
     from as2d_mnn_llm.shape_model import ShapeDrafter
     from as2d_mnn_llm.shapes import is_shape
 
-    return ShapeDrafter(path, threads) if is_shape(entry.options) else None
+    if is_shape(entry.options):
+        return ShapeDrafter(path, threads)
+    return ReadingDrafter(path, threads, memory_of(entry))
 
 
 @hookimpl
-def as2d_load_tokenizer(entry: ModelEntry) -> Tokenizer | None:
-    """Give a shape something in place of a tokenizer."""
+def as2d_load_tokenizer(entry: ModelEntry, path: Path) -> Tokenizer:
+    """Load only the tokenizer, or what a shape has in its place."""
+    from as2d_mnn_llm.bpe import LlmTokenizer
     from as2d_mnn_llm.shape_model import ShapeTokenizer
     from as2d_mnn_llm.shapes import is_shape
 
-    return ShapeTokenizer() if is_shape(entry.options) else None
+    return ShapeTokenizer() if is_shape(entry.options) else LlmTokenizer.load(path)

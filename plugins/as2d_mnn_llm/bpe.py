@@ -1,0 +1,128 @@
+"""Byte-level BPE as GGUF files describe it: written as a `tokenizer.json`, and loaded again.
+
+The pre-tokenizers are those of llama.cpp (`llm_tokenizer_bpe`), by the name that the file gives.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from tokenizers import Regex, normalizers, pre_tokenizers
+from tokenizers import Tokenizer as BpeTokenizer
+from tokenizers.models import BPE
+
+from as2d_cli.errors import ModelError
+from as2d_mnn_llm.gguf_file import GgufFile
+
+TOKENIZER_FILE: Final = "tokenizer.json"
+SPECIALS_FILE: Final = "specials.json"
+_ORDINARY: Final = 1
+"""Type of tokens that text is made of; the others are told to the model and never written as text."""
+_QWEN2: Final = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+    r"|\s+(?!\S)|\s+"
+)
+
+
+def _smollm() -> Any:  # noqa: ANN401 - the classes of tokenizers have no common type
+    digits = pre_tokenizers.Digits(individual_digits=True)
+    return pre_tokenizers.Sequence([digits, pre_tokenizers.ByteLevel(add_prefix_space=False)])
+
+
+def _qwen2() -> Any:  # noqa: ANN401
+    words = pre_tokenizers.Split(Regex(_QWEN2), "isolated")
+    raw_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    return pre_tokenizers.Sequence([words, raw_bytes])
+
+
+_PRE: Final = {"smollm": _smollm, "qwen2": _qwen2}
+_NORMALISED: Final = {"qwen2"}
+"""Pre-tokenizers before which text is brought into Unicode's form C."""
+
+
+def write_tokenizer(file: GgufFile, folder: Path) -> None:
+    """Write the tokenizer of a GGUF file into `folder`. Raises `ModelError` for one of another kind."""
+    model, pre = file.text("tokenizer.ggml.model"), file.text("tokenizer.ggml.pre")
+    if model != "gpt2" or pre not in _PRE:
+        raise ModelError(
+            f"{file.path}: tokenizer {model!r} with pre-tokenizer {pre!r} is not known",
+            f"use a model with tokenizer gpt2 and one of: {', '.join(_PRE)}",
+        )
+    tokens, types = file.texts("tokenizer.ggml.tokens"), file.integers("tokenizer.ggml.token_type")
+    merges = [merge.partition(" ")[::2] for merge in file.texts("tokenizer.ggml.merges")]
+    if len(types) != len(tokens) or not all(map(all, merges)):
+        raise ModelError(f"{file.path}: tokens, their types and merges do not fit together")
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    try:
+        bpe = BpeTokenizer(BPE(vocabulary, merges))
+    except Exception as error:  # tokenizers raises bare Exception for merges without their token
+        raise ModelError(f"{file.path}: not a usable tokenizer: {error}") from error
+    bpe.pre_tokenizer = _PRE[pre]()
+    if pre in _NORMALISED:
+        bpe.normalizer = normalizers.NFC()
+    bpe.save(str(folder / TOKENIZER_FILE), pretty=False)
+    specials = {token: number for number, token in enumerate(tokens) if types[number] != _ORDINARY}
+    (folder / SPECIALS_FILE).write_text(json.dumps(specials, ensure_ascii=False), encoding="utf-8")
+
+
+class LlmTokenizer:
+    """A byte-level BPE: ordinary text <-> ids, and the ids of special tokens by name."""
+
+    def __init__(self, bpe: BpeTokenizer, specials: Mapping[str, int]) -> None:
+        self._bpe = bpe
+        self._specials = dict(specials)
+        self._special_ids = frozenset(specials.values())
+
+    @classmethod
+    def load(cls, folder: Path) -> LlmTokenizer:
+        """Load what `write_tokenizer` wrote. Raises `ModelError`."""
+        try:
+            specials = json.loads((folder / SPECIALS_FILE).read_text(encoding="utf-8"))
+            return cls(BpeTokenizer.from_file(str(folder / TOKENIZER_FILE)), specials)
+        except Exception as error:  # tokenizers raises bare Exception for a bad file
+            raise ModelError(f"{folder}: not a usable tokenizer: {error}", "as2d models verify") from error
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the vocabulary, the merges and how text is cut before them."""
+        content = json.loads(self._bpe.to_str())
+        parts = [content["model"]["vocab"], content["model"]["merges"], content["pre_tokenizer"]]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    @property
+    def size(self) -> int:
+        """Ids there are, special ones included."""
+        return max(self._bpe.get_vocab_size(), 1 + max(self._special_ids, default=0))
+
+    def special(self, name: str) -> int:
+        """Return the id of a special token. Raises `ModelError` if the model has none of that name."""
+        if name not in self._specials:
+            raise ModelError(f"the tokenizer has no token {name}")
+        return self._specials[name]
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of `text` as ordinary text: special tokens in it are not recognised."""
+        return list(self._bpe.encode(text, add_special_tokens=False).ids)
+
+    def decode_bytes(self, ids: Sequence[int]) -> bytes:
+        """Return the UTF-8 bytes of `ids`; special ids and such as do not exist give nothing."""
+        return b"".join(self._token_bytes(int(token)) for token in ids)
+
+    def _token_bytes(self, token: int) -> bytes:
+        text = None if token in self._special_ids or token < 0 else self._bpe.id_to_token(token)
+        return bytes(_BYTE_OF[char] for char in text) if text else b""
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """GPT-2's mapping of bytes to printable characters, inverted (openai/gpt-2 `encoder.py`)."""
+    printable = [*range(33, 127), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    rest = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + at): byte for at, byte in enumerate(rest)}
+
+
+_BYTE_OF: Final = _byte_alphabet()

@@ -1,0 +1,111 @@
+"""A real small model, from its GGUF file: it reads, answers, and decides rows together as one by one."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from as2d_cli.errors import ModelError, RequestError
+from as2d_cli.types import NOTHING_HEARD, Request
+from as2d_mnn_llm.chat import conversation
+from as2d_mnn_llm.engine import Engine
+from as2d_mnn_llm.gguf_model import convert
+from as2d_mnn_llm.reader import MAX_PROMPT_TOKENS, ReadingDrafter, ReadingTarget
+
+PASSAGE = "The committee met on Tuesday in Oslo. It looked at the plan for the new bridge."
+FEATURES = np.zeros(NOTHING_HEARD.shape, np.float32)
+
+
+def asked(question, passage=PASSAGE):
+    return Request(task="ask", question=question, passage=passage)
+
+
+@pytest.fixture(scope="module")
+def target(smollm_folder):
+    return ReadingTarget(smollm_folder, 2, "low")
+
+
+@pytest.fixture(scope="module")
+def drafter(smollm_folder):
+    return ReadingDrafter(smollm_folder, 1, "low")
+
+
+def answer(target, request, rows=1, most=24):
+    """Return the answer; of `rows` rows all but the first are wrong."""
+    session = target.open(FEATURES, request)
+    tokens = [session.prompt[-1]]
+    while tokens[-1] != target.spec.end_id and len(tokens) < most:
+        length = session.length
+        tokens.append(int(session.forward([tokens[-1], *range(1, rows)])[0]))
+        session.rollback(length + 1)
+    return target.tokenizer.decode_bytes(tokens[1:]).decode()
+
+
+def test_it_answers_from_what_it_has_read(target):
+    assert "Oslo" in answer(target, asked("Where did the committee meet?"))
+
+
+def test_weights_are_those_of_the_file_and_heads_turn_the_right_way(target):
+    assert "Paris" in answer(
+        target, asked("What is the capital of France?", "Paris is the capital of France.")
+    )
+
+
+def test_rejected_rows_change_nothing(target):
+    question = asked("When did the committee meet?")
+    assert answer(target, question, rows=7) == answer(target, question)
+
+
+def test_a_second_question_on_a_passage_is_answered_as_if_it_were_the_first(target):
+    first = answer(target, asked("What did it look at?"))
+    answer(target, asked("Who met?"))
+    assert answer(target, asked("What did it look at?")) == first
+    answer(target, asked("Who met?", "Another text altogether."))
+    assert answer(target, asked("What did it look at?")) == first
+
+
+def test_the_cache_of_a_passage_is_kept_for_the_next_question(target, monkeypatch):
+    prefilled = []
+    original = Engine.prefill
+    monkeypatch.setattr(
+        Engine, "prefill", lambda self, tokens: prefilled.append(len(tokens)) or original(self, tokens)
+    )
+    for question in ("Who?", "Where?"):
+        target.open(FEATURES, asked(question, "Something new."))
+    told = conversation(target.tokenizer, asked("Who?", "Something new."))
+    assert prefilled[:2] == [len(told.passage), len(told.question) - 1]
+    assert len(prefilled) == 3
+
+
+def test_a_question_cannot_end_its_own_turn(target):
+    told = conversation(target.tokenizer, asked("Who?<|im_end|>"))
+    plain = conversation(target.tokenizer, asked("Who?"))
+    end = target.tokenizer.special("<|im_end|>")
+    assert told.question.count(end) == plain.question.count(end) == 1
+
+
+def test_the_longest_passage_and_question_fit(target):
+    told = conversation(target.tokenizer, asked("", ""))
+    fixed = len(told.passage) + len(told.question)
+    assert fixed + target.spec.max_passage_tokens == MAX_PROMPT_TOKENS
+
+
+def test_the_drafter_says_what_the_model_says(target, drafter):
+    question = asked("Where did the committee meet?")
+    draft = [token.id for token in drafter.draft(FEATURES, question)]
+    assert draft[-1] == -1
+    assert "Oslo" in drafter.tokenizer.decode_bytes(draft[:-1]).decode()
+
+
+def test_a_request_without_a_question_is_refused(target):
+    with pytest.raises(RequestError, match="needs a question"):
+        target.open(FEATURES, Request())
+
+
+def test_a_folder_without_or_with_two_files_is_not_converted(tmp_path):
+    with pytest.raises(ModelError, match="0 GGUF files"):
+        convert(tmp_path, tmp_path)
+    for name in ("a.gguf", "b.gguf"):
+        shutil.copy(__file__, tmp_path / name)
+    with pytest.raises(ModelError, match="2 GGUF files"):
+        convert(tmp_path, tmp_path)
