@@ -69,7 +69,7 @@ def _measured(clips: Sequence[Clip], count: int, seconds: int, options: Sequence
             process = subprocess.Popen(command, stdout=output, stdin=subprocess.DEVNULL)
             peak_bytes = _peak_while_running(process)
             output.seek(0)
-            report = json.loads(output.readlines()[-1])
+            report = json.loads(output.readlines()[-1])["report"]
     return Size(count, seconds, report["wall_s"], peak_bytes)
 
 
