@@ -23,6 +23,14 @@ def as2d_convert(entry: ModelEntry, source: Path, destination: Path) -> bool | N
 
 
 @hookspec(firstresult=True)
+def as2d_export(source: Path, destination: Path, bits: int) -> bool | None:
+    """Export the checkpoint in `source` to the new folder `destination`, in a form that `as2d_convert` takes.
+
+    `bits` is the precision of the decoder's weights.
+    """
+
+
+@hookspec(firstresult=True)
 def as2d_load_target(entry: ModelEntry, path: Path, threads: int, decode_threads: int) -> Target | None:
     """Load the converted model in `path` as a target, or return None if it is not this plugin's.
 

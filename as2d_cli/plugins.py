@@ -81,6 +81,12 @@ def convert(entry: ModelEntry, source: Path, destination: Path) -> None:
     _answered(entry, done, "convert it")
 
 
+def export(name: str, source: Path, destination: Path, bits: int) -> None:
+    """Have the plugin `name` export a user's own checkpoint. Raises `PluginError` if it cannot."""
+    if not load_plugin(name).as2d_export(source=source, destination=destination, bits=bits):
+        raise PluginError(f"{_describe(_find(name))} does not export checkpoints")
+
+
 def load_target(entry: ModelEntry, path: Path, threads: int, decode_threads: int | None = None) -> Target:
     """Load the converted model in `path` as a target. Raises `PluginError` if its plugin does not."""
     hooks = load_plugin(entry.plugin)

@@ -30,7 +30,7 @@ NO_DRAFTER = "none"
 Role = Literal["target", "drafter", "any"]
 OptionValue: TypeAlias = str | int | float | bool | tuple[str, ...]
 
-_MODEL_KEYS = ("plugin", "role", "source", "sha256", "options")
+_MODEL_KEYS = ("plugin", "role", "download_mb", "source", "sha256", "options")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")  # model names become folder names of the cache
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -46,6 +46,8 @@ class ModelEntry:
     sha256: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     """Settings that only the plugin understands; they are part of what identifies a converted model."""
+    download_mb: int = 0
+    """About how much there is to download, megabytes; 0: not much, or not known."""
 
     def fits(self, role: Role) -> bool:
         """Whether the model may be used as `role`."""
@@ -159,7 +161,9 @@ def _read_model(name: str, table: Table, shipped: ModelEntry | None) -> ModelEnt
     else:
         table.required("source", dict)
         source = read_source(table.table("source"))
-        merged = ModelEntry(name, table.required("plugin", str), _read_role(table), source, sha256, options)
+        size = table.optional("download_mb", int) or 0
+        plugin = table.required("plugin", str)
+        merged = ModelEntry(name, plugin, _read_role(table), source, sha256, options, size)
     for file_name in merged.sha256:
         if file_name not in merged.source.file_names:
             hint = suggestion(file_name, merged.source.file_names)

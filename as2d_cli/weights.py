@@ -101,6 +101,7 @@ def _make(entry: ModelEntry, folder: Path, progress: Progress) -> None:
     try:
         (staging / "source").mkdir()
         (staging / "model").mkdir()
+        _check_room(entry)
         source = fetch(entry, staging / "source", progress)
         progress(f"converting {entry.name}", 0, None)
         _convert(entry, source, staging)
@@ -109,6 +110,17 @@ def _make(entry: ModelEntry, folder: Path, progress: Progress) -> None:
         (staging / "model").rename(folder)
     finally:
         cache.discard(staging)
+
+
+def _check_room(entry: ModelEntry) -> None:
+    """Look for room for what is downloaded and what is made of it. Raises `ModelError`."""
+    needed, free = 2 * entry.download_mb, shutil.disk_usage(cache_root()).free // 1_000_000
+    if free < needed:
+        raise ModelError(
+            f"model {entry.name!r} needs {needed / 1e3:.1f} GB while it is made; {free / 1e3:.1f} GB are free"
+            f" in {cache_root()}",
+            "free space there, or set AS2D_CACHE_DIR to another folder",
+        )
 
 
 def _convert(entry: ModelEntry, source: Path, staging: Path) -> None:

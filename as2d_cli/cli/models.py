@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from as2d_cli import cache, weights
+from as2d_cli import cache, plugins, weights
 from as2d_cli.cli.fetch_progress import shown_progress
 from as2d_cli.errors import As2dError, ModelError
 from as2d_cli.registry import ModelEntry, load_registry
@@ -98,12 +103,49 @@ def verify(
 
 
 @app.command()
+def export(
+    source: Annotated[
+        Path, typer.Argument(metavar="HF_DIR", exists=True, file_okay=False, show_default=False)
+    ],
+    to: Annotated[
+        Path, typer.Option("--to", metavar="DIR", help="The folder to write, a new one.", show_default=False)
+    ],
+    bits: Annotated[int, typer.Option("--bits", help="Precision of the decoder's weights: 16, 8 or 4.")] = 8,
+    plugin: Annotated[str, typer.Option("--plugin", help="The plugin that exports.")] = "mnn_llm",
+) -> None:
+    """Export a checkpoint of an audio language model, as the hub has it, for MNN.
+
+    Prints what to put into models.toml to use it. Most checkpoints need the extra as2d[export].
+    """
+    with _chatter_on_stderr():
+        plugins.export(plugin, source, to, bits)
+    files = sorted(path.relative_to(to).as_posix() for path in to.rglob("*") if path.is_file())
+    folder, names = json.dumps(str(to.absolute())), json.dumps(files)
+    typer.echo(f'[models."{to.name}"]\nplugin = "{plugin}"\nrole = "any"')
+    typer.echo(f'source = {{ kind = "path", directory = {folder}, files = {names} }}')
+
+
+@app.command()
 def remove(names: Annotated[list[str], typer.Argument(metavar="NAME...", show_default=False)]) -> None:
     """Delete all that the cache holds of models; they are fetched again when next used."""
     for name in [_known(name) for name in names]:
         with shown_progress() as progress:
             removed = weights.remove(name, progress)
         typer.echo(f"{name}: {'removed' if removed else 'was not in the cache'}", err=True)
+
+
+@contextmanager
+def _chatter_on_stderr() -> Iterator[None]:
+    """Keep stdout for results: converters print to file descriptor 1."""
+    sys.stdout.flush()
+    saved = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(saved, 1)
+        os.close(saved)
 
 
 def _row(entry: ModelEntry) -> _Row:

@@ -17,46 +17,41 @@ CONVERTER_VERSION = "1"
 
 @hookimpl
 def as2d_convert(entry: ModelEntry, source: Path, destination: Path) -> bool:
-    """Make the random weights of a shape, or convert the GGUF file of a model that reads."""
-    from as2d_mnn_llm.gguf_model import convert
-    from as2d_mnn_llm.shapes import is_shape, write_shape
+    """Convert a GGUF file or a checkpoint, take over an export, or make the random weights of a shape."""
+    from as2d_mnn_llm import kinds
 
-    if is_shape(entry.options):
-        write_shape(entry.name, entry.options, destination)
-    else:
-        convert(source, destination)
+    kinds.convert(entry, source, destination)
     return True
 
 
 @hookimpl
 def as2d_load_target(entry: ModelEntry, path: Path, threads: int) -> Target:
     """Load a model as a target."""
-    from as2d_mnn_llm.reader import ReadingTarget, memory_of
-    from as2d_mnn_llm.shape_model import ShapeTarget
-    from as2d_mnn_llm.shapes import is_shape
+    from as2d_mnn_llm import kinds
 
-    if is_shape(entry.options):
-        return ShapeTarget(path, threads)
-    return ReadingTarget(path, threads, memory_of(entry))
+    return kinds.load_target(entry, path, threads)
 
 
 @hookimpl
 def as2d_load_drafter(entry: ModelEntry, path: Path, threads: int) -> Drafter:
     """Load a model as a drafter."""
-    from as2d_mnn_llm.reader import ReadingDrafter, memory_of
-    from as2d_mnn_llm.shape_model import ShapeDrafter
-    from as2d_mnn_llm.shapes import is_shape
+    from as2d_mnn_llm import kinds
 
-    if is_shape(entry.options):
-        return ShapeDrafter(path, threads)
-    return ReadingDrafter(path, threads, memory_of(entry))
+    return kinds.load_drafter(entry, path, threads)
 
 
 @hookimpl
 def as2d_load_tokenizer(entry: ModelEntry, path: Path) -> Tokenizer:
     """Load only the tokenizer, or what a shape has in its place."""
-    from as2d_mnn_llm.bpe import LlmTokenizer
-    from as2d_mnn_llm.shape_model import ShapeTokenizer
-    from as2d_mnn_llm.shapes import is_shape
+    from as2d_mnn_llm import kinds
 
-    return ShapeTokenizer() if is_shape(entry.options) else LlmTokenizer.load(path)
+    return kinds.load_tokenizer(entry, path)
+
+
+@hookimpl
+def as2d_export(source: Path, destination: Path, bits: int) -> bool:
+    """Export a checkpoint of an audio language model for MNN's LLM engine."""
+    from as2d_mnn_llm.checkpoints import export
+
+    export(source, destination, bits)
+    return True

@@ -1,0 +1,100 @@
+"""Tokenizers of checkpoints and exports, in whichever form these have them, as one `tokenizer.json`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers
+from tokenizers.models import BPE
+
+from as2d_cli.errors import ModelError
+from as2d_mnn_llm.bpe import LlmTokenizer
+
+_FILE: Final = "tokenizer.json"
+_MNN_FILE: Final = "tokenizer.txt"
+_MNN_WITH_MERGES: Final = ("430", "3")
+"""How a `tokenizer.txt` of llmexport begins that holds vocabulary and merges as the checkpoint has them."""
+_QWEN_WORDS: Final = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+    r"|\s+(?!\S)|\s+"
+)
+
+
+def load_hub_tokenizer(folder: Path) -> LlmTokenizer:
+    """Return the tokenizer that `take_tokenizer` put into `folder`. Raises `ModelError`."""
+    path = folder / _FILE
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        added = {item["content"]: int(item["id"]) for item in content["added_tokens"]}
+        # Without them the BPE cannot recognise a special token in a text.
+        bpe = Tokenizer.from_str(json.dumps({**content, "added_tokens": [], "post_processor": None}))
+    except Exception as error:  # tokenizers raises bare Exception for a bad file
+        raise ModelError(f"{path}: not a usable tokenizer: {error}", "as2d models verify") from error
+    return LlmTokenizer(bpe, added)
+
+
+def take_tokenizer(source: Path, destination: Path) -> None:
+    """Write the tokenizer of the model in `source` as `tokenizer.json` into `destination`.
+
+    It is that file itself, or made of `vocab.json`, `merges.txt` and `tokenizer_config.json`, or of the
+    `tokenizer.txt` of an export; then it is taken to be one of Qwen's. Raises `ModelError`.
+    """
+    try:
+        if (source / _FILE).is_file():
+            shutil.copyfile(source / _FILE, destination / _FILE)
+        elif (source / "vocab.json").is_file():
+            _write(*_read_checkpoint(source), destination / _FILE)
+        elif (source / _MNN_FILE).is_file():
+            _write(*_read_export(source / _MNN_FILE), destination / _FILE)
+        else:
+            raise ModelError(
+                f"{source}: no tokenizer that can be read",
+                "copy tokenizer.json there from the checkpoint that was exported",
+            )
+    except (OSError, ValueError, KeyError, IndexError, AttributeError) as error:
+        raise ModelError(f"{source}: its tokenizer is broken: {error!r}", "fetch the model again") from error
+
+
+def _read_checkpoint(source: Path) -> tuple[Mapping[str, int], Sequence[str], Mapping[str, int]]:
+    vocabulary = json.loads((source / "vocab.json").read_text(encoding="utf-8"))
+    merges = (source / "merges.txt").read_text(encoding="utf-8").split("\n")
+    config = json.loads((source / "tokenizer_config.json").read_text(encoding="utf-8"))
+    added = {item["content"]: int(number) for number, item in config["added_tokens_decoder"].items()}
+    return vocabulary, merges, added
+
+
+def _read_export(path: Path) -> tuple[Mapping[str, int], Sequence[str], Mapping[str, int]]:
+    """Read what llmexport writes: kind; counts; ids of special tokens; sizes; tokens in order; merges."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    if tuple(lines[0].split()) != _MNN_WITH_MERGES:
+        raise ValueError(f"{path.name} has no merges")
+    n_special = int(lines[1].split()[0])
+    special = [int(number) for number in lines[2].split()[:n_special]]
+    n_tokens, n_merges = (int(size) for size in lines[3].split())
+    tokens, merges = lines[4 : 4 + n_tokens], lines[4 + n_tokens : 4 + n_tokens + n_merges]
+    added = {tokens[number]: number for number in special}
+    vocabulary = {token: number for number, token in enumerate(tokens) if token not in added}
+    return vocabulary, merges, added
+
+
+def _write(
+    vocabulary: Mapping[str, int], merges: Sequence[str], added: Mapping[str, int], path: Path
+) -> None:
+    pairs = [(first, second) for first, _, second in (line.partition(" ") for line in merges) if second]
+    pairs = [pair for pair in pairs if pair[0] != "#version:"]  # the first line of merges.txt
+    try:
+        bpe = Tokenizer(BPE(dict(vocabulary), pairs))
+    except Exception as error:  # tokenizers raises bare Exception for merges without their token
+        raise ValueError(f"vocabulary and merges do not fit: {error}") from error
+    bpe.normalizer = normalizers.NFC()
+    words = pre_tokenizers.Split(Regex(_QWEN_WORDS), "isolated")
+    raw_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    bpe.pre_tokenizer = pre_tokenizers.Sequence([words, raw_bytes])
+    bpe.decoder = decoders.ByteLevel()
+    tokens = [{"id": number, "content": token, "special": True} for token, number in added.items()]
+    content = {**json.loads(bpe.to_str()), "added_tokens": tokens}
+    path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
