@@ -1,8 +1,9 @@
-"""Decides from a profile whether drafting pays on this device, and how many candidates at most.
+"""Decides from a profile whether drafting pays on this device, on which threads, with how many candidates.
 
 Windows of typical speech are replayed with the very loop that decodes (`decoding.replay`), on the costs
-that were measured. The cap is the one with the least high quantile of the time per window; it is used only
-if drafts then save time in nearly every window, also in those of slow speech, where there is little to save.
+that were measured. The choice is the one with the least high quantile of the time per window; it is used
+only if drafts then save time in nearly every window, also in those of slow speech, where there is little
+to save.
 """
 
 from __future__ import annotations
@@ -30,42 +31,98 @@ _END_ID, _WRONG_ID, _FIRST_ID = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
+class PlainCosts:
+    """What a window takes without drafts, with all threads."""
+
+    encode_ms: float
+    token_ms: float
+
+    def window_s(self, tokens: int) -> float:
+        """Return the time of a 30 s window with `tokens` tokens, seconds."""
+        return (self.encode_ms + tokens * self.token_ms) / 1e3
+
+
+@dataclass(frozen=True, slots=True)
 class Budget:
-    """Whether to draft, and the most candidates per step."""
+    """Whether to draft, on which threads, and the most candidates per step."""
 
     drafting: bool
-    cap: int
-    plain_s: float | None
-    """Predicted quantile of the time per window without drafts, seconds; None if nothing was predicted."""
-    drafted_s: float | None
     reason: str
+    drafter: str | None = None
+    cap: int = 0
+    decode_threads: int | None = None
+    """Threads of the target's passes; None: all of them."""
+    plain_s: float | None = None
+    """Predicted quantile of the time per window without drafts, seconds; None if nothing was predicted."""
+    drafted_s: float | None = None
+    saving: float = 0.0
+    """Share of its time that is predicted to be saved over all windows together."""
+    plain: PlainCosts | None = None
 
 
-def choose_budget(costs: PairCosts, memory_limit_bytes: int | None = None) -> Budget:
-    """Return the budget with the least predicted time per window, plain decoding included."""
-    machine = replay_costs(costs)
+@dataclass(frozen=True, slots=True)
+class _Prediction:
+    """Times per window of one way to share out the threads, with one cap."""
+
+    costs: PairCosts
+    cap: int
+    drafted_ms: Sequence[float]
+
+
+def choose_budget(
+    splits: Sequence[PairCosts], drafter: str | None = None, memory_limit_bytes: int | None = None
+) -> Budget:
+    """Return the budget with the least predicted time per window, plain decoding included.
+
+    `splits` are the costs of a pair by threads of the target's passes, all of them first.
+    """
+    costs = splits[0]
     windows = [_window(costs, length, rate) for length in _LENGTHS for rate in _ERROR_RATES]
+    machine = replay_costs(costs)
     plain_ms = [replay(window, machine, Controller(), drafted=False).total_ms for window in windows]
-    drafted_ms = {cap: [_drafted_ms(costs, machine, window, cap) for window in windows] for cap in CAPS}
     # of equal times the largest cap: the controller works below it as the draft deserves
-    cap = min(reversed(CAPS), key=lambda cap: _quantile(drafted_ms[cap]))
-    plain_s, drafted_s = _quantile(plain_ms) / 1e3, _quantile(drafted_ms[cap]) / 1e3
-    worst = _quantile(
-        [with_drafts / alone for with_drafts, alone in zip(drafted_ms[cap], plain_ms, strict=True)]
+    best = min(
+        (_predict(own, windows, cap) for own in splits for cap in reversed(CAPS)),
+        key=lambda found: _quantile(found.drafted_ms),
     )
-    needed = costs.target.peak_bytes + costs.drafter.peak_bytes
+    worst = _quantile(
+        [with_drafts / alone for with_drafts, alone in zip(best.drafted_ms, plain_ms, strict=True)]
+    )
+    refusal = _refusal(splits, memory_limit_bytes)
+    pays = worst < 1 - MIN_GAIN and refusal is None
+    split = best.costs.decode_threads
+    return Budget(
+        drafting=pays,
+        reason=refusal or _gain(worst),
+        drafter=drafter if pays else None,
+        cap=best.cap if pays else 0,
+        decode_threads=split if pays and split != costs.decode_threads else None,
+        plain_s=_quantile(plain_ms) / 1e3,
+        drafted_s=_quantile(best.drafted_ms) / 1e3,
+        saving=1 - sum(best.drafted_ms) / sum(plain_ms) if pays else 0.0,
+        plain=PlainCosts(costs.target.encode_ms, float(costs.steps().ms(1, False)[0])),
+    )
+
+
+def best_of(budgets: Sequence[Budget]) -> Budget:
+    """Return the budget that saves most; the first if none does."""
+    return max(budgets, key=lambda budget: budget.saving)
+
+
+def _refusal(splits: Sequence[PairCosts], memory_limit_bytes: int | None) -> str | None:
+    """Return why this pair may not draft, however fast it is."""
+    needed = splits[0].target.peak_bytes + splits[0].drafter.peak_bytes
     if memory_limit_bytes is not None and needed > memory_limit_bytes:
-        reason = f"both models need {needed / 1e6:.0f} MB, the limit is {memory_limit_bytes / 1e6:.0f} MB"
-        return Budget(False, 0, plain_s, drafted_s, reason)
-    if not costs.target.row_invariant:
-        reason = "this target decides rows together otherwise than one by one: drafts could change its text"
-        return Budget(False, 0, plain_s, drafted_s, reason)
-    pays = worst < 1 - MIN_GAIN
+        return f"both models need {needed / 1e6:.0f} MB, the limit is {memory_limit_bytes / 1e6:.0f} MB"
+    if not all(own.target.row_invariant for own in splits):
+        return "this target decides rows together otherwise than one by one: drafts could change its text"
+    return None
+
+
+def _gain(worst: float) -> str:
     if worst < 1:
-        reason = f"drafts would save at least {1 - worst:.0%} of the time in nine windows of ten here"
-    else:
-        reason = f"drafts would cost {worst - 1:.0%} or more of the time in one window of ten here"
-    return Budget(pays, cap if pays else 0, plain_s, drafted_s, reason)
+        return f"drafts would save at least {1 - worst:.0%} of the time in nine windows of ten here"
+    return f"drafts would cost {worst - 1:.0%} or more of the time in one window of ten here"
 
 
 def replay_costs(costs: PairCosts) -> ReplayCosts:
@@ -79,6 +136,11 @@ def replay_costs(costs: PairCosts) -> ReplayCosts:
 
 def _draft_ms(costs: DraftCosts, tokens: int) -> float:
     return costs.encode_ms + tokens * costs.token_ms
+
+
+def _predict(costs: PairCosts, windows: Sequence[RecordedWindow], cap: int) -> _Prediction:
+    machine = replay_costs(costs)
+    return _Prediction(costs, cap, [_drafted_ms(costs, machine, window, cap) for window in windows])
 
 
 def _drafted_ms(costs: PairCosts, machine: ReplayCosts, window: RecordedWindow, cap: int) -> float:

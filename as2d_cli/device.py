@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import time
@@ -10,6 +11,10 @@ from pathlib import Path
 _SAMPLE_S = 0.3
 _QUIET_SHARE = 0.8
 """Least share of all processors that must be idle for a measurement to mean anything."""
+
+
+_FIXED_WORK = bytes(1 << 20)
+_FIXED_REPEATS = 12
 
 
 def usable_cpus() -> int:
@@ -45,6 +50,19 @@ def is_quiet() -> bool:
     after = _ticks() or before
     total, idle = after[0] - before[0], after[1] - before[1]
     return total > 0 and idle / total >= _QUIET_SHARE
+
+
+def fixed_work_ms() -> float:
+    """Time a fixed piece of work, about 30 ms in all: by how much it grows, all else takes longer, too.
+
+    Hashing: neither memory nor libraries decide how long it takes, only the pace of one processor.
+    """
+    times = []
+    for _ in range(_FIXED_REPEATS):
+        began = time.perf_counter()
+        hashlib.blake2b(_FIXED_WORK).digest()
+        times.append(time.perf_counter() - began)
+    return sorted(times)[_FIXED_REPEATS // 4] * 1e3
 
 
 def _ticks() -> tuple[int, int] | None:

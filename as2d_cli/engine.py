@@ -7,21 +7,22 @@ speed: windows are decoded without it until it is back, or for good after a few 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
-from typing import cast
 
 from as2d_cli import plugins
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.drafter_process import DrafterProcess
 from as2d_cli.errors import As2dError, DecodeError, ModelError
 from as2d_cli.features import log_mel
-from as2d_cli.measure import DraftCosts, PairCosts, TargetCosts
-from as2d_cli.processes import MAX_DEATHS, Worker
+from as2d_cli.guard import DraftGuard
+from as2d_cli.measure import PairCosts
+from as2d_cli.rehearsal import rehearse
 from as2d_cli.slots import SlotLayout, Slots
 from as2d_cli.spawning import uninterrupted
+from as2d_cli.target_process import TargetProcess
 from as2d_cli.types import Request, Window, WindowResult
 from as2d_cli.workers import (
     Attach,
@@ -29,22 +30,14 @@ from as2d_cli.workers import (
     Done,
     Failed,
     Job,
-    Measure,
-    Measured,
     Message,
     ModelRef,
     Progress,
-    TargetReady,
     Told,
-    run_target,
 )
 
 SLOTS = 4
 """Windows in work or handed out ahead: the drafter may run up to three windows ahead of the target."""
-_ALONE_S, _TOGETHER_S = 2.0, 4.0
-"""How long measuring takes, at least: each model alone, then both."""
-_PATIENCE_S = 300.0
-"""How long a process may take to measure before it counts as hung."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,8 +91,8 @@ class Engine:
         self._settings = settings
         self._note = note
         self._progress = progress
-        self._target: Worker | None = None
-        self._target_deaths = 0
+        self._target: TargetProcess | None = None
+        self._drafting_threads: int | None = None
         self._drafter: DrafterProcess | None = None
         self._inner: ModelRef | None = None  # a drafter in the target's process
         self._slots: Slots | None = None
@@ -124,7 +117,7 @@ class Engine:
 
     def close(self, *, at_once: bool = False) -> None:
         """Stop everything; safe to call twice."""
-        workers = [self._target, self._drafter.worker if self._drafter else None]
+        workers = [process.worker if process else None for process in (self._target, self._drafter)]
         self._target = self._drafter = None
         for worker in workers:
             if worker is not None:
@@ -148,17 +141,18 @@ class Engine:
     @property
     def process_ids(self) -> tuple[int, ...]:
         """The processes at work: the target's, then the drafter's if there is one."""
-        workers = [self._target, self._drafter.worker if self._drafter else None]
-        return tuple(worker.process.pid for worker in workers if worker and worker.process.pid)
+        workers = [process.worker for process in (self._target, self._drafter) if process]
+        return tuple(worker.process.pid for worker in workers if worker.process.pid)
 
     def _start(self) -> None:
         drafter = self._settings.drafter
         if drafter is not None and plugins.drafts_inside(drafter.entry):
             self._inner, drafter = drafter, None
-        self._target = self._new_target()
+        self._target = TargetProcess(self._settings.target, self._settings.decode, self._inner)
+        self._drafting_threads = self._target.decode_threads
         if drafter is not None:
             self._drafter = DrafterProcess(drafter, self._settings.target, self._note)
-        ready = _loaded_target(self._target)
+        ready = self._target.await_ready()
         self._target_spec = ready.spec
         if ready.without_drafter is not None:
             self._note(f"going on without the drafter: {ready.without_drafter.message}")
@@ -172,55 +166,53 @@ class Engine:
         with uninterrupted():  # half-made memory could not be given back
             self._slots = Slots(SlotLayout(SLOTS, self._target_spec.features, features))
         self._attach = Attach(self._slots.name, self._slots.layout, languages)
-        self._target.send(self._attach)
+        self._target.worker.send(self._attach)
         if self._drafter is not None:
             self._drafter.attach(self._attach)
 
-    def _new_target(self) -> Worker:
-        return Worker("target", run_target, self._settings.target, self._settings.decode, self._inner)
-
-    def measure(self) -> PairCosts:
-        """Time both models, each alone and both at once: about fifteen seconds.
+    def measure(self) -> tuple[PairCosts, ...]:
+        """Time both models, each alone and both at once, by threads of the target's passes: under 20 s.
 
         Raises `ModelError` if there is no drafter, or a process ends meanwhile.
         """
-        if self._target is None or self._drafter is None:
+        if self._target is None or self._drafter is None or self._settings.drafter is None:
             raise ModelError("there is no drafter to measure, or it takes no time worth measuring")
-        both = (self._target, self._drafter.worker)
-        target, drafter = (self._measured([worker], _ALONE_S)[0] for worker in both)
-        busy_target, busy_drafter = self._measured(both, _TOGETHER_S)
-        return PairCosts(
-            cast(TargetCosts, target),
-            cast(TargetCosts, busy_target),
-            cast(DraftCosts, drafter),
-            cast(DraftCosts, busy_drafter),
-        )
-
-    def _measured(self, workers: Sequence[Worker], seconds: float) -> list[TargetCosts | DraftCosts]:
-        for worker in workers:
-            worker.send(Measure(seconds))
-        answers = [worker.receive(_PATIENCE_S) for worker in workers]
-        found = [answer.costs for answer in answers if isinstance(answer, Measured)]
-        if len(found) < len(workers):
-            raise ModelError("a model's process ended while it was measured", "is memory short?")
-        return found
+        threads = self._settings.drafter.threads
+        return rehearse(self._target, self._drafter.worker, threads, self._attach)
 
     def decode_as(self, settings: DecodeSettings) -> None:
         """Decode windows by these settings from now on, if their task has none of its own."""
         self._decode = settings
 
+    def share_threads(self, decode_threads: int | None) -> None:
+        """Run the target's passes on so many threads (None: all) while it has drafts."""
+        assert self._target is not None
+        self._drafting_threads = decode_threads or self._target.threads
+        self._use_threads(self._drafting_threads, ())
+
+    def _use_threads(self, decode_threads: int, in_work: Iterable[tuple[Job | None, WindowTask]]) -> None:
+        """Give the target's passes other threads; what is in work is begun anew."""
+        assert self._target is not None
+        if decode_threads != self._target.decode_threads:
+            self._target.restart(self._attach, decode_threads)
+            self._send_again(in_work)
+
     def drop_drafter(self) -> None:
-        """Go on without the drafter and free its memory."""
+        """Go on without the drafter, with all threads, and free its memory. Nothing may be in work."""
         self._inner = None
         if self._drafter is not None:
             self._drafter.worker.kill()
             self._drafter = None
+            self.share_threads(None)
 
-    def run(self, tasks: Iterable[WindowTask], *, drafted: bool = True) -> Iterator[WindowOutcome]:
+    def run(
+        self, tasks: Iterable[WindowTask], *, drafted: bool = True, guard: DraftGuard | None = None
+    ) -> Iterator[WindowOutcome]:
         """Decode windows; yield one outcome per task, in order.
 
         Tasks are taken a few ahead of the one in work. With `drafted=False` the drafter is left idle,
-        which is plain target-only decoding. Raises `ModelError` if the target cannot be kept alive.
+        which is plain target-only decoding; a `guard` decides it from window to window. Raises
+        `ModelError` if the target cannot be kept alive.
         """
         source, in_work = iter(tasks), deque[tuple[Job | None, WindowTask]]()
         free = deque(range(SLOTS))
@@ -230,7 +222,8 @@ class Engine:
                 task = next(source, None)
                 exhausted = task is None
                 if task is not None:
-                    job = None if task.settled else self._hand_out(task, free.popleft(), drafted)
+                    asked = drafted and (task.settled is not None or guard is None or guard.asks())
+                    job = None if task.settled else self._hand_out(task, free.popleft(), asked)
                     in_work.append((job, task))
             if not in_work:
                 return
@@ -238,7 +231,22 @@ class Engine:
             job, _ = in_work.popleft()
             if job is not None:
                 free.append(job.slot)
+                if guard is not None and outcome.result is not None:
+                    guard.saw(outcome.result.stats, drafted=job.drafted)
+                    self._heed(guard, in_work)
             yield outcome
+
+    def _heed(self, guard: DraftGuard, in_work: Iterable[tuple[Job | None, WindowTask]]) -> None:
+        """Stop the drafts of windows in work once the guard does not want any, and share out threads anew."""
+        assert self._slots is not None
+        assert self._target is not None
+        if self._drafter is not None and not guard.is_paused:
+            self._use_threads(self._drafting_threads or self._target.threads, in_work)
+            return
+        for job, _ in in_work:
+            if job is not None and job.drafted:
+                self._slots.stream(job.slot).reader(job.epoch, self._target_spec.vocab_size).cancel()
+        self._use_threads(self._target.threads, in_work)
 
     def _hand_out(self, task: WindowTask, slot: int, drafted: bool) -> Job:
         assert self._slots is not None
@@ -266,7 +274,7 @@ class Engine:
         )
         if with_draft and self._drafter is not None:
             self._drafter.draft(job)
-        self._target.send(job)
+        self._target.worker.send(job)
         return job
 
     def _in_known_language(self, task: WindowTask) -> Request:
@@ -289,7 +297,8 @@ class Engine:
             elif isinstance(message, Told):
                 self._note(message.note)
             elif isinstance(message, Done) and message.id == job.id and message.result is not None:
-                self._target_deaths = 0
+                if self._target is not None:
+                    self._target.survived()
                 if message.result.language:
                     self._languages.setdefault(task.group, message.result.language)
                 return WindowOutcome(task, message.result)
@@ -303,7 +312,7 @@ class Engine:
         """
         assert self._target is not None
         while True:
-            pipes: list[Connection] = [self._target.pipe]
+            pipes: list[Connection] = [self._target.worker.pipe]
             if self._drafter is not None:
                 pipes.append(self._drafter.worker.pipe)
             ready = wait(pipes)
@@ -312,8 +321,8 @@ class Engine:
                 self._drafter = self._drafter.hear(self._attach)
                 if self._drafter is not None and self._drafter.is_attached and not was_attached:
                     self._ask_again(self._drafter, [job for job, _ in list(in_work)[1:] if job])
-            if self._target.pipe in ready:
-                return self._target.receive()
+            if self._target.worker.pipe in ready:
+                return self._target.worker.receive()
 
     def _ask_again(self, drafter: DrafterProcess, jobs: Iterable[Job]) -> None:
         assert self._slots is not None
@@ -325,26 +334,13 @@ class Engine:
     def _replace_target(self, in_work: deque[tuple[Job | None, WindowTask]]) -> WindowOutcome:
         """Fail the window in work and give the ones after it to a new process."""
         assert self._target is not None
-        ended = self._target.how_it_ended()
-        self._target_deaths += 1
-        if self._target_deaths >= MAX_DEATHS:
-            raise ModelError(f"the target's process {ended}, {MAX_DEATHS} times in a row", "is memory short?")
-        self._target.kill()
-        self._target = self._new_target()
-        _loaded_target(self._target)
-        self._target.send(self._attach)
-        for job, later in list(in_work)[1:]:
-            if job is not None:
-                self._target.send(replace(job, request=self._in_known_language(later)))
+        ended = self._target.replace_dead(self._attach)
+        self._send_again(list(in_work)[1:])
         task = in_work[0][1]
         return WindowOutcome(task, None, DecodeError(f"the target's process {ended} in a window"))
 
-
-def _loaded_target(worker: Worker) -> TargetReady:
-    """Wait until the target is loaded. Raises what loading raised, or `ModelError` if the process died."""
-    message = worker.receive()
-    if isinstance(message, Failed):
-        raise message.error
-    if not isinstance(message, TargetReady):
-        raise ModelError(f"the target's process {worker.how_it_ended()} while loading", "is memory short?")
-    return message
+    def _send_again(self, in_work: Iterable[tuple[Job | None, WindowTask]]) -> None:
+        assert self._target is not None
+        for job, task in in_work:
+            if job is not None:
+                self._target.worker.send(replace(job, request=self._in_known_language(task)))

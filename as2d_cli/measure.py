@@ -11,7 +11,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar, cast
 
@@ -56,6 +56,15 @@ class TargetCosts:
         """Cost by row count half-way between few and many cached tokens."""
         return {rows: (ms + self.long_ms[rows]) / 2 for rows, ms in self.short_ms.items()}
 
+    def scaled(self, factor: float) -> TargetCosts:
+        """Return the costs of a device that takes `factor` times as long."""
+        return replace(
+            self,
+            encode_ms=self.encode_ms * factor,
+            short_ms={rows: ms * factor for rows, ms in self.short_ms.items()},
+            long_ms={rows: ms * factor for rows, ms in self.long_ms.items()},
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class DraftCosts:
@@ -64,6 +73,10 @@ class DraftCosts:
     encode_ms: float
     token_ms: float
     peak_bytes: int
+
+    def scaled(self, factor: float) -> DraftCosts:
+        """Return the costs of a device that takes `factor` times as long."""
+        return replace(self, encode_ms=self.encode_ms * factor, token_ms=self.token_ms * factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +87,18 @@ class PairCosts:
     target_busy: TargetCosts
     drafter: DraftCosts
     drafter_busy: DraftCosts
+    decode_threads: int
+    """Threads of the target's passes; its encoder always has all of the target's."""
+
+    def scaled(self, factor: float) -> PairCosts:
+        """Return the costs of a device that takes `factor` times as long."""
+        return PairCosts(
+            self.target.scaled(factor),
+            self.target_busy.scaled(factor),
+            self.drafter.scaled(factor),
+            self.drafter_busy.scaled(factor),
+            self.decode_threads,
+        )
 
     def steps(self) -> StepCosts:
         """Costs of target passes for the controller, with the drafter idle and at work."""
@@ -113,15 +138,14 @@ def measure_target(target: Target, seconds: float) -> TargetCosts:
     )
 
 
-def measure_drafter(drafter: Drafter, seconds: float) -> DraftCosts:
-    """Measure for at least two windows after one that does not count, and until `seconds` are over."""
+def measure_drafter(drafter: Drafter, is_enough: Callable[[], bool]) -> DraftCosts:
+    """Measure for at least two windows after one that does not count, and until `is_enough` says so."""
     languages = drafter.spec.languages or ("en",)
     features, request = _noise(drafter.spec.features), _request(drafter.spec.features, languages)
     list(_paces(drafter, features, request))
     encode: list[float] = []
     tokens: list[float] = []
-    deadline = time.perf_counter() + seconds
-    while len(encode) < 2 or time.perf_counter() < deadline:
+    while len(encode) < 2 or not is_enough():
         for number, ms in enumerate(_paces(drafter, features, request)):
             (tokens if number else encode).append(ms)
     # a drafter that wrote nothing for noise: its encoder bounds what a token costs

@@ -5,20 +5,29 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from as2d_cli.device import device
+from as2d_cli.device import device, fixed_work_ms
 from as2d_cli.errors import As2dError
 from as2d_cli.measure import DraftCosts, PairCosts, TargetCosts
 from as2d_cli.paths import cache_root
 from as2d_cli.workers import ModelRef
 from as2d_cli.writers import write_atomic
 
-FORMAT = 1
+FORMAT = 2
 """Raised when the meaning of a stored profile changes; older ones are then measured anew."""
+
+
+DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
+"""What reading a damaged profile may raise."""
+
+
+def _ignore(text: str) -> None:
+    """Take a note that nobody wants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +38,10 @@ class Profile:
     """Device, models, threads, MNN version: a profile with another key is of no use."""
     measured_at: float
     """Seconds since the epoch."""
-    costs: PairCosts
+    fixed_work_ms: float
+    """What `device.fixed_work_ms` gave then."""
+    costs: tuple[PairCosts, ...]
+    """By threads of the target's passes, all of them first."""
 
 
 def profile_key(target: ModelRef, drafter: ModelRef) -> dict[str, str]:
@@ -56,28 +68,45 @@ def path_of(key: dict[str, str]) -> Path:
     return profiles_folder() / f"{digest}.json"
 
 
-def load(key: dict[str, str]) -> Profile | None:
-    """Return the stored profile with this key; None if there is none or it is damaged."""
+def load(key: dict[str, str], note: Callable[[str], None] = _ignore) -> Profile | None:
+    """Return the stored profile with this key; None if there is none, or it cannot be trusted (`note` tells)."""
     try:
-        profile = read(path_of(key))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, As2dError):
+        path = path_of(key)
+        profile = read(path)
+    except FileNotFoundError:
         return None
-    return profile if profile.key == key else None
+    except As2dError:  # there is no cache
+        return None
+    except DAMAGE as error:
+        note(f"{path}: the profile is damaged ({type(error).__name__}) and will be measured anew")
+        return None
+    if profile.key != key:
+        note(f"{path}: the profile is another device's or models' and will be measured anew")
+        return None
+    return profile
 
 
 def read(path: Path) -> Profile:
-    """Read one profile. Raises `OSError`, or `ValueError`, `KeyError`, `TypeError` if it is damaged."""
+    """Read one profile. Raises one of `DAMAGE` if it cannot be read."""
     raw = json.loads(path.read_text(encoding="utf-8"))
-    costs = raw["costs"]
+    costs = tuple(_pair(one) for one in raw["costs"])
+    if not costs:
+        raise ValueError("no costs")
     return Profile(
         key={str(name): str(value) for name, value in raw["key"].items()},
         measured_at=float(raw["measured_at"]),
-        costs=PairCosts(
-            _target(costs["target"]),
-            _target(costs["target_busy"]),
-            _drafter(costs["drafter"]),
-            _drafter(costs["drafter_busy"]),
-        ),
+        fixed_work_ms=_positive(raw["fixed_work_ms"]),
+        costs=costs,
+    )
+
+
+def _pair(raw: dict[str, Any]) -> PairCosts:
+    return PairCosts(
+        _target(raw["target"]),
+        _target(raw["target_busy"]),
+        _drafter(raw["drafter"]),
+        _drafter(raw["drafter_busy"]),
+        int(_positive(raw["decode_threads"])),
     )
 
 
@@ -102,8 +131,13 @@ def _positive(ms: object) -> float:
     return float(ms)
 
 
-def store(key: dict[str, str], costs: PairCosts) -> Profile:
+def new(key: dict[str, str], costs: tuple[PairCosts, ...]) -> Profile:
+    """Return a profile of costs that were measured just now."""
+    return Profile(key, time.time(), fixed_work_ms(), costs)
+
+
+def store(key: dict[str, str], costs: tuple[PairCosts, ...]) -> Profile:
     """Keep a profile, whole or not at all. Raises `OutputError`."""
-    profile = Profile(key, time.time(), costs)
+    profile = new(key, costs)
     write_atomic(path_of(key), json.dumps(asdict(profile), indent=1) + "\n")
     return profile

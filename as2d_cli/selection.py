@@ -1,81 +1,119 @@
-"""Decides what runs, by what is known of this device: the drafter with a budget, or plain decoding."""
+"""Decides what runs, by what is known of this device: a drafter with a budget, or plain decoding."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from as2d_cli import plugins, profile
-from as2d_cli.budget import Budget, choose_budget
+from as2d_cli.budget import Budget, best_of, choose_budget
 from as2d_cli.decoding.controller import MAX_CANDIDATES
-from as2d_cli.device import is_quiet
+from as2d_cli.device import fixed_work_ms, is_quiet
 from as2d_cli.engine import Engine, EngineSettings
 from as2d_cli.errors import ModelError, OutputError
 from as2d_cli.measure import PairCosts
+from as2d_cli.workers import ModelRef
+
+_DRIFT = 1.3
+"""How much slower or faster than when it was measured a device may be before its profile is rescaled."""
 
 
-def apply_stored(settings: EngineSettings) -> tuple[EngineSettings, Budget | None]:
-    """Apply the stored profile of this pair on this device; without one, change nothing."""
-    if settings.drafter is None:
-        return settings, None
-    stored = profile.load(profile.profile_key(settings.target, settings.drafter))
-    if stored is None:
-        return settings, None
-    budget = choose_budget(stored.costs)
-    return _with_budget(settings, stored.costs, budget), budget
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What there is to choose from, and within which limits."""
 
+    settings: EngineSettings
+    """Target, first choice of a drafter, and how to decode."""
+    others: Sequence[ModelRef] = ()
+    """Further drafters, used where their profile says that they are better."""
+    memory_limit_bytes: int | None = None
+    note: Callable[[str], None] = print
 
-def first_budget(engine: Engine, settings: EngineSettings, note: Callable[[str], None]) -> Budget:
-    """Choose for a pair that has no profile yet: measure it, unless the machine has no time for that now.
+    def stored(self) -> tuple[EngineSettings, Budget | None]:
+        """Choose by stored profiles; without one of the first drafter, change nothing."""
+        target, first = self.settings.target, self.settings.drafter
+        if first is None:
+            return self.settings, None
+        found = [
+            (drafter, stored)
+            for drafter in (first, *self.others)
+            if (stored := profile.load(profile.profile_key(target, drafter), self.note)) is not None
+        ]
+        if not found or found[0][0] is not first:
+            return self.settings, None
+        drift = _drift(found[0][1])
+        if drift != 1.0:
+            self.note(f"this device takes {drift:.2f} times as long as when it was measured: rescaled")
+        costs = {
+            drafter.entry.name: [own.scaled(drift) for own in stored.costs] for drafter, stored in found
+        }
+        budget = best_of([self._budget(name, own) for name, own in costs.items()])
+        chosen = next((one for one, _ in found if one.entry.name == budget.drafter), None)
+        settings = replace(self.settings, drafter=chosen)
+        return (applied(settings, budget, costs[chosen.entry.name]) if chosen else settings), budget
 
-    A busy machine gives figures that are of no use later, and no sign that drafts would pay: then
-    plain decoding it is, and the next run tries again. So it is if a process ends while measured.
-    A drafter in the target's process takes no time worth measuring: its drafts are always welcome.
-    """
-    if settings.drafter is not None and plugins.drafts_inside(settings.drafter.entry):
-        return Budget(True, MAX_CANDIDATES, None, None, "this drafter takes next to no time")
-    if not is_quiet():
+    def first(self, engine: Engine) -> Budget:
+        """Choose for a pair that has no profile yet: measure it, unless the machine has no time for that now.
+
+        A busy machine gives figures that are of no use later, and no sign that drafts would pay: then
+        plain decoding it is, and the next run tries again. So it is if a process ends while measured.
+        A drafter in the target's process takes no time worth measuring: its drafts are always welcome.
+        """
+        drafter = self.settings.drafter
+        if drafter is not None and plugins.drafts_inside(drafter.entry):
+            reason = "this drafter takes next to no time"
+            return Budget(True, reason, drafter.entry.name, MAX_CANDIDATES)
+        if not is_quiet():
+            engine.drop_drafter()
+            return Budget(False, "the machine is too busy to measure what drafts are worth")
+        self.note("measuring, once, what drafts are worth on this device")
+        try:
+            return self.measured(engine)
+        except OutputError as error:
+            self.note(f"the profile is not kept: {error.message}")
+        except ModelError as error:
+            self.note(error.message)
         engine.drop_drafter()
-        return _unmeasured("the machine is too busy to measure what drafts are worth")
-    note("measuring, once, what drafts are worth on this device")
-    try:
-        return measure_pair(engine, settings)
-    except OutputError as error:
-        note(f"the profile is not kept: {error.message}")
-    except ModelError as error:
-        note(error.message)
-    engine.drop_drafter()
-    return _unmeasured("what drafts are worth could not be measured")
+        return Budget(False, "what drafts are worth could not be measured")
 
+    def measured(self, engine: Engine) -> Budget:
+        """Measure the pair that runs in `engine`, keep the profile, and let the engine go on by it.
 
-def _unmeasured(reason: str) -> Budget:
-    return Budget(False, 0, None, None, reason)
-
-
-def measure_pair(engine: Engine, settings: EngineSettings) -> Budget:
-    """Measure the pair that runs in `engine`, keep the profile, and let the engine go on by it.
-
-    Raises `ModelError` if there is no drafter at work, or a process ends; `OutputError` if the profile
-    cannot be written.
-    """
-    costs = engine.measure()
-    if settings.drafter is not None:
+        Raises `ModelError` if there is no drafter at work, or a process ends; `OutputError` if the
+        profile cannot be written.
+        """
+        costs = engine.measure()
+        settings = self.settings
+        if settings.drafter is None:
+            raise ModelError("there is no drafter to measure")
         profile.store(profile.profile_key(settings.target, settings.drafter), costs)
-    budget = choose_budget(costs)
-    if budget.drafting:
-        engine.decode_as(replace(_with_budget(settings, costs, budget).decode, name="measured"))
-    else:
-        engine.drop_drafter()
-    return budget
+        budget = self._budget(settings.drafter.entry.name, costs)
+        if budget.drafting:
+            engine.decode_as(replace(applied(settings, budget, costs).decode, name="measured"))
+            engine.share_threads(budget.decode_threads)
+        else:
+            engine.drop_drafter()
+        return budget
+
+    def _budget(self, drafter: str, costs: Sequence[PairCosts]) -> Budget:
+        return choose_budget(costs, drafter, self.memory_limit_bytes)
 
 
-def _with_budget(settings: EngineSettings, costs: PairCosts, budget: Budget) -> EngineSettings:
-    if not budget.drafting:
-        return replace(settings, drafter=None)
+def _drift(stored: profile.Profile) -> float:
+    """Return how many times as long everything takes as when the profile was made; 1.0 for a little more."""
+    drift = fixed_work_ms() / stored.fixed_work_ms
+    return drift if not 1 / _DRIFT <= drift <= _DRIFT else 1.0
+
+
+def applied(settings: EngineSettings, budget: Budget, splits: Sequence[PairCosts]) -> EngineSettings:
+    """Return settings that draft by `budget`."""
+    threads = budget.decode_threads or splits[0].decode_threads
+    costs = next(own for own in splits if own.decode_threads == threads)
     known = replace(
         settings.decode,
         cap=budget.cap,
         idle_ms=costs.target.step_ms(),
         busy_ms=costs.target_busy.step_ms(),
     )
-    return replace(settings, decode=known)
+    target = replace(settings.target, decode_threads=budget.decode_threads)
+    return replace(settings, target=target, decode=known)

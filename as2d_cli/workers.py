@@ -141,6 +141,8 @@ class Measure:
     """Ask a worker to time its model for about so long."""
 
     seconds: float
+    until_told: bool = False
+    """Whether to go on until the next message: a model measured beside it must never be alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,7 @@ def run_target(pipe: Connection, model: ModelRef, settings: DecodeSettings, inne
         attach: Attach = pipe.recv()
         with closing(Slots(attach.layout, attach.name)) as slots:
             worker = TargetWorker(target, slots, attach.draft_languages, settings, drafts)
-            for job in _jobs(pipe, lambda seconds: measure_target(target, seconds)):
+            for job in _jobs(pipe, lambda asked: measure_target(target, asked.seconds)):
                 try:
                     pipe.send(Done(job.id, worker.decode(job, pipe)))
                 except As2dError as error:
@@ -210,7 +212,7 @@ def run_drafter(pipe: Connection, model: ModelRef, target: ModelRef) -> None:
         target_spec: TargetSpec = pipe.recv()
         attach: Attach = pipe.recv()
         with closing(Slots(attach.layout, attach.name)) as slots:
-            for job in _jobs(pipe, lambda seconds: measure_drafter(drafter, seconds)):
+            for job in _jobs(pipe, lambda asked: measure_drafter(drafter, _enough(asked, pipe))):
                 try:
                     draft_window(drafter, vocabulary, target_spec, slots, job)
                     pipe.send(Done(job.id))
@@ -234,14 +236,21 @@ def serving(pipe: Connection) -> Iterator[None]:
         pipe.send(Failed(LOADING, error))
 
 
-def _jobs(pipe: Connection, measure: Callable[[float], TargetCosts | DraftCosts]) -> Iterator[Job]:
+def _jobs(pipe: Connection, measure: Callable[[Measure], TargetCosts | DraftCosts]) -> Iterator[Job]:
     """Yield the jobs that come in; answer requests to measure in between."""
     while True:
         message: Job | Measure = pipe.recv()
         if isinstance(message, Measure):
-            pipe.send(Measured(measure(message.seconds)))
+            pipe.send(Measured(measure(message)))
+            if message.until_told:
+                pipe.recv()
         else:
             yield message
+
+
+def _enough(asked: Measure, pipe: Connection) -> Callable[[], bool]:
+    deadline = time.perf_counter() + asked.seconds
+    return pipe.poll if asked.until_told else lambda: time.perf_counter() >= deadline
 
 
 class TargetWorker:

@@ -1,0 +1,74 @@
+"""Times a pair at work: each model alone, then both at once, for every way to share out the threads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from as2d_cli.errors import ModelError
+from as2d_cli.measure import DraftCosts, PairCosts, TargetCosts
+from as2d_cli.processes import Worker
+from as2d_cli.target_process import TargetProcess
+from as2d_cli.workers import Attach, Measure, Measured
+
+_ALONE_S, _TOGETHER_S = 1.0, 3.0
+"""How long measuring takes, at least: each model alone, then both."""
+_PATIENCE_S = 300.0
+"""How long a process may take to measure before it counts as hung."""
+
+
+def rehearse(
+    target: TargetProcess, drafter: Worker, drafter_threads: int, attach: Attach
+) -> tuple[PairCosts, ...]:
+    """Measure a pair that has nothing else to do, first with all of the target's threads in its passes.
+
+    The target is left with the threads that were measured last. Raises `ModelError` if a process ends.
+    """
+    first = _costs(target, drafter, _drafter_alone(drafter))
+    found = [first]
+    for threads in _splits(target.threads, drafter_threads)[1:]:
+        target.restart(attach, threads)
+        costs = _costs(target, drafter, first.drafter)
+        # its encoder has the threads that it had before
+        found.append(replace(costs, target=replace(costs.target, encode_ms=first.target.encode_ms)))
+    return tuple(found)
+
+
+def _splits(threads: int, drafter_threads: int) -> tuple[int, ...]:
+    """Threads of the target's passes worth trying: all, and as many as leave the drafter's cores to it."""
+    left = threads - drafter_threads
+    return (threads, left) if left > 0 else (threads,)
+
+
+def _costs(target: TargetProcess, drafter: Worker, drafter_alone: DraftCosts) -> PairCosts:
+    alone = _target_measured(target.worker, _ALONE_S)
+    drafter.send(Measure(0.0, until_told=True))
+    beside = _target_measured(target.worker, _TOGETHER_S)
+    drafter.send(None)  # enough
+    return PairCosts(alone, beside, drafter_alone, _draft_measured(drafter), target.decode_threads)
+
+
+def _drafter_alone(drafter: Worker) -> DraftCosts:
+    drafter.send(Measure(_ALONE_S))
+    return _draft_measured(drafter)
+
+
+def _target_measured(worker: Worker, seconds: float) -> TargetCosts:
+    worker.send(Measure(seconds))
+    costs = _answer(worker)
+    if not isinstance(costs, TargetCosts):
+        raise ModelError("the target's process did not measure itself")
+    return costs
+
+
+def _draft_measured(worker: Worker) -> DraftCosts:
+    costs = _answer(worker)
+    if not isinstance(costs, DraftCosts):
+        raise ModelError("the drafter's process did not measure itself")
+    return costs
+
+
+def _answer(worker: Worker) -> TargetCosts | DraftCosts:
+    answer = worker.receive(_PATIENCE_S)
+    if not isinstance(answer, Measured):
+        raise ModelError("a model's process ended while it was measured", "is memory short?")
+    return answer.costs
