@@ -17,6 +17,7 @@ from as2d_cli import fetch, plugins, weights
 from as2d_cli.agenda import Agenda, Due, clear_remains
 from as2d_cli.engine import Engine, EngineSettings, WindowOutcome
 from as2d_cli.errors import OutputError, RequestError
+from as2d_cli.guard import DraftGuard
 from as2d_cli.languages import LANGUAGES
 from as2d_cli.outputs import plan
 from as2d_cli.pipeline import FileWork, Pipeline
@@ -24,7 +25,7 @@ from as2d_cli.registry import ModelEntry
 from as2d_cli.report import RunReport
 from as2d_cli.requests import DRAFTER_THREADS, BatchRequest, FileOutcome
 from as2d_cli.resume import Stamp, content_of, stamp_of
-from as2d_cli.selection import apply_stored, first_budget
+from as2d_cli.selection import Selection
 from as2d_cli.sources import printable
 from as2d_cli.subtitles import lay_out
 from as2d_cli.types import Request, Transcript
@@ -69,6 +70,7 @@ class Batch:
         self._began: float | None = None
         self._engine: Engine | None = None
         self._pipeline: Pipeline | None = None
+        self._guard: DraftGuard | None = None
         self._due: list[Due] = []
         self._stamps: dict[int, Stamp | None] = {}
 
@@ -97,6 +99,7 @@ class Batch:
         wall_s = self._report.wall_s if self._began is None else time.perf_counter() - self._began
         return replace(
             self._report,
+            paused_windows=self._guard.paused_windows if self._guard else 0,
             wall_s=found.drafted_s if found else wall_s,
             comparison=found,
             differing=tuple(
@@ -120,21 +123,28 @@ class Batch:
         )
         loading = time.perf_counter()
         budget = None
+        selection = Selection(settings, self._others(), asked.memory_limit_bytes, self._display.note)
         if asked.auto_budget:
-            settings, budget = apply_stored(settings)
+            settings, budget = selection.stored()
         with Engine(settings, note=self._display.note, progress=self._display.steps) as engine:
             self._engine = engine
             request = self._checked(engine.target_spec.languages)
             self._check_prompt(settings.target, engine.target_spec.max_prompt_tokens)
             if asked.auto_budget and budget is None and engine.is_drafting:
-                budget = first_budget(engine, settings, self._display.note)
+                budget = selection.first(engine)
             if budget is not None:
+                self._guard = DraftGuard(budget.plain) if budget.drafting and budget.plain else None
                 self._report = replace(self._report, budget=budget)
             self._began = time.perf_counter()
             self._report = replace(self._report, load_s=self._began - loading)
             self._display.begin([one.source for one in due])
             self._pipeline = Pipeline(
-                engine, request, compare=asked.compare, vad=asked.vad, on_window=self._window
+                engine,
+                request,
+                compare=asked.compare,
+                vad=asked.vad,
+                guard=self._guard,
+                on_window=self._window,
             )
             for work in self._pipeline.run(self._opened(due)):
                 outcome = self._finished(due[work.number], work, request)
@@ -155,6 +165,11 @@ class Batch:
     def _model(self, entry: ModelEntry, threads: int) -> ModelRef:
         with self._display.fetching() as progress:
             return ModelRef(entry, weights.ensure(entry, progress), threads)
+
+    def _others(self) -> list[ModelRef]:
+        """Return further drafters; one that is not in the cache has no profile either."""
+        found = [(entry, weights.find(entry)) for entry in self._request.others]
+        return [ModelRef(entry, path, DRAFTER_THREADS) for entry, path in found if path is not None]
 
     def _checked(self, languages: Sequence[str]) -> Request:
         """Return the request for all windows. Raises `RequestError` for a language the model lacks."""
@@ -193,10 +208,18 @@ class Batch:
                 self._report,
                 audio_s=self._report.audio_s + seconds,
                 stats=self._report.stats + outcome.result.stats,
+                predicted_plain_s=self._report.predicted_plain_s + self._predicted_s(outcome),
                 silent_windows=self._report.silent_windows + (outcome.task.settled is not None),
                 doubtful_windows=self._report.doubtful_windows + outcome.result.is_doubtful,
             )
         self._display.window(self._due[work.number].source, seconds)
+
+    def _predicted_s(self, outcome: WindowOutcome) -> float:
+        """Return what the profile says that a decoded window takes without drafts."""
+        budget, result = self._report.budget, outcome.result
+        if budget is None or budget.plain is None or result is None or outcome.task.settled:
+            return 0.0
+        return budget.plain.window_s(len(result.tokens))
 
     def _finished(self, due: Due, work: FileWork, request: Request) -> FileOutcome:
         """Write a file's outputs."""

@@ -18,6 +18,7 @@ from typing import BinaryIO
 from as2d_cli.audio import open_audio
 from as2d_cli.engine import Engine, WindowOutcome, WindowTask
 from as2d_cli.errors import As2dError, AudioError
+from as2d_cli.guard import DraftGuard
 from as2d_cli.segments import join_texts, segment
 from as2d_cli.speech import SpeechDetector
 from as2d_cli.types import DecodeStats, Request, Span, Transcript, Window, WindowResult
@@ -112,17 +113,20 @@ class Pipeline:
         *,
         compare: bool = False,
         vad: bool = True,
+        guard: DraftGuard | None = None,
         on_window: Callable[[FileWork, WindowOutcome], None] = _ignore,
     ) -> None:
         """With `compare`, every window is decoded target-only as well, and the tokens are compared.
 
-        With `vad`, windows in which nobody speaks are not decoded, and say nothing.
+        With `vad`, windows in which nobody speaks are not decoded, and say nothing. A `guard` decides
+        from window to window whether to draft.
         `on_window` is told of each window that comes back, in order.
         """
         self._engine = engine
         self._request = request
         self._on_window = on_window
         self._compare = compare
+        self._guard = guard
         self._speech = SpeechDetector() if vad else None
         self.comparison: Comparison | None = Comparison() if compare else None
 
@@ -134,7 +138,7 @@ class Pipeline:
         """
         files: deque[FileWork] = deque()
         tasks = self._tasks(sources, files)
-        outcomes = self._compared(tasks) if self._compare else self._engine.run(tasks)
+        outcomes = self._compared(tasks) if self._compare else self._engine.run(tasks, guard=self._guard)
         first = 0
         for outcome in outcomes:
             work = files[outcome.task.group - first]

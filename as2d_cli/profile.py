@@ -69,7 +69,7 @@ def path_of(key: dict[str, str]) -> Path:
 
 
 def load(key: dict[str, str], note: Callable[[str], None] = _ignore) -> Profile | None:
-    """Return the stored profile with this key; None if there is none, or it cannot be trusted (`note` tells)."""
+    """Return the stored profile with this key; None, with a `note`, if it cannot be trusted."""
     try:
         path = path_of(key)
         profile = read(path)

@@ -84,6 +84,12 @@ class Registry:
             raise RegistryError(f"there is no pair called {chosen!r}", suggestion(chosen, self.pairs))
         return self.pairs[chosen]
 
+    def drafters_of(self, target: ModelEntry) -> tuple[ModelEntry, ...]:
+        """Return the drafters that a pair gives the target, the default pair's first."""
+        pairs = [self.pair(), *self.pairs.values()]
+        names = dict.fromkeys(pair.drafter for pair in pairs if pair.target == target.name)
+        return tuple(self.models[name] for name in names)
+
     def choose(self, target: str | None, drafter: str | None) -> tuple[ModelEntry, ModelEntry | None]:
         """Return the target and the drafter of these names; by default those of the pair.
 
@@ -92,9 +98,9 @@ class Registry:
         """
         chosen = self.model(target or self.pair().target)
         if drafter is None:
-            pairs = [self.pair(), *self.pairs.values()]  # the default pair's drafter before another's
-            drafter = next((pair.drafter for pair in pairs if pair.target == chosen.name), NO_DRAFTER)
-        ahead = None if drafter == NO_DRAFTER else self.model(drafter)
+            ahead = next(iter(self.drafters_of(chosen)), None)
+        else:
+            ahead = None if drafter == NO_DRAFTER else self.model(drafter)
         if not chosen.fits("target"):
             raise RequestError(f"model {chosen.name!r} can only draft", "choose another target")
         if ahead is not None and not ahead.fits("drafter"):

@@ -39,6 +39,10 @@ class RunReport:
     interrupted: bool = False
     budget: Budget | None = None
     """What was chosen by this device's profile, if that was left to it."""
+    predicted_plain_s: float = 0.0
+    """What this device's profile says that the decoded windows take without drafts."""
+    paused_windows: int = 0
+    """Windows decoded without drafts because these had come to cost time."""
     stopped: bool = False
     """Whether the first failure ended the run, as asked."""
 
@@ -75,7 +79,7 @@ class RunReport:
         if self.stats.steps:
             lines += [self._speed_line(), self._decoding_line(), self._shares_line()]
         if self.budget is not None:
-            lines.append(_budget_line(self.budget))
+            lines.append(self._budget_line(self.budget))
         if self.silent_windows:
             lines.append(f"{_count(self.silent_windows, 'window')} without speech not decoded")
         if self.doubtful_windows:
@@ -99,6 +103,8 @@ class RunReport:
             "failed": self.failed,
             "interrupted": self.interrupted,
             "budget": self.budget and asdict(self.budget),
+            "predicted_plain_s": round(self.predicted_plain_s, 3),
+            "paused_windows": self.paused_windows,
             "stopped": self.stopped,
             "audio_s": round(self.audio_s, 3),
             "silent_windows": self.silent_windows,
@@ -136,19 +142,26 @@ class RunReport:
         line += f": {stats.tokens_per_step:.2f} tokens per step"
         return f"{line}, {stats.acceptance:.0%} of proposed tokens accepted" if stats.proposed else line
 
+    def _budget_line(self, budget: Budget) -> str:
+        """Say what was chosen for this device and why, and what was predicted beside what was measured."""
+        line = f"chosen for this device: {_choice(budget)}: {budget.reason}"
+        if self.predicted_plain_s and not self.comparison:
+            plain, measured = self.predicted_plain_s, self.stats.wall_s
+            drafted = f"{plain * (1 - budget.saving):.1f} s, " if budget.drafting else ""
+            line += f"; predicted {drafted}without drafts {plain:.1f} s, measured {measured:.1f} s"
+        if self.paused_windows:
+            line += f"; {_count(self.paused_windows, 'window')} without drafts, which had come to cost time"
+        return line
+
     def _shares_line(self) -> str:
         return "time: " + ", ".join(f"{name} {share:.0%}" for name, share in self.shares.items())
 
 
-def _budget_line(budget: Budget) -> str:
-    """Say in one line what was chosen for this device, and why."""
-    chosen = f"up to {budget.cap} draft tokens per step" if budget.drafting else "no drafts"
-    line = f"chosen for this device: {chosen}: {budget.reason}"
-    if budget.drafted_s is None or budget.plain_s is None:
-        return line
-    return (
-        f"{line} (predicted for a slow window: {budget.drafted_s:.2f} s with, {budget.plain_s:.2f} s without)"
-    )
+def _choice(budget: Budget) -> str:
+    if not budget.drafting:
+        return "no drafts"
+    threads = f", passes on {_count(budget.decode_threads, 'thread')}" if budget.decode_threads else ""
+    return f"{budget.drafter}, up to {budget.cap} draft tokens per step{threads}"
 
 
 def stats_dict(stats: DecodeStats) -> dict[str, Any]:

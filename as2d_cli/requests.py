@@ -25,7 +25,7 @@ _WITHOUT_INFLUENCE = frozenset(
     {
         *("inputs", "folder", "overwrite", "fail_fast"),
         *("drafter", "compare", "threads", "decode", "auto_budget"),
-        *("budget", "memory_limit_bytes"),
+        *("others", "memory_limit_bytes"),
         *("target", "timed", "word_timestamps", "formats", "layout"),
     }
 )
@@ -65,10 +65,10 @@ class BatchRequest:
     compare: bool = False
     auto_budget: bool = False
     """Whether this device's profile decides if the drafter is used, and how much."""
-    budget: int | None = None
-    """Most candidates per step; None: by the device's profile."""
+    others: tuple[ModelEntry, ...] = ()
+    """Further drafters of this target, used where this device's profile says that they are better."""
     memory_limit_bytes: int | None = None
-    """Most memory that all processes may take together; None: as much as there is."""
+    """Most memory that all processes may take together with a drafter; None: as much as there is."""
     vad: bool = True
     """Whether windows in which nobody speaks are left out."""
     threads: int = field(default_factory=usable_cpus)

@@ -44,9 +44,7 @@ class Selection:
         drift = _drift(found[0][1])
         if drift != 1.0:
             self.note(f"this device takes {drift:.2f} times as long as when it was measured: rescaled")
-        costs = {
-            drafter.entry.name: [own.scaled(drift) for own in stored.costs] for drafter, stored in found
-        }
+        costs = {drafter.entry.name: [own.scaled(drift) for own in stored.costs] for drafter, stored in found}
         budget = best_of([self._budget(name, own) for name, own in costs.items()])
         chosen = next((one for one, _ in found if one.entry.name == budget.drafter), None)
         settings = replace(self.settings, drafter=chosen)

@@ -29,7 +29,7 @@ class TargetProcess:
         return self._model.decode_threads or self._model.threads
 
     def await_ready(self) -> TargetReady:
-        """Wait until the target is loaded. Raises what loading raised, or `ModelError` if the process died."""
+        """Wait until the target is loaded. Raises what loading raised, `ModelError` if the process died."""
         message = self.worker.receive()
         if isinstance(message, Failed):
             raise message.error

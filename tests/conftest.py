@@ -81,10 +81,10 @@ def scripted(tmp_path, monkeypatch, scripted_cache):
 
 @pytest.fixture
 def pair_costs():
-    """Make the costs of a pair of models; each slows the other by `stretch` while both are at work."""
+    """Make the costs of a pair of models, each slowing the other by `stretch` while both are at work."""
     stairs = {rows: 4.0 + 0.9 * rows for rows in ROWS}
 
-    def make(encode_ms, token_ms, stretch=1.0):
+    def make(encode_ms, token_ms, stretch=1.0, decode_threads=2):
         def target(factor):
             table = {rows: ms * factor for rows, ms in stairs.items()}
             return TargetCosts(600.0 * factor, table, table, row_invariant=True, peak_bytes=400_000_000)
@@ -92,7 +92,9 @@ def pair_costs():
         def drafter(factor):
             return DraftCosts(encode_ms * factor, token_ms * factor, peak_bytes=300_000_000)
 
-        return PairCosts(target(1.0), target(stretch), drafter(1.0), drafter(stretch))
+        return PairCosts(
+            target(1.0), target(stretch), drafter(1.0), drafter(stretch), decode_threads=decode_threads
+        )
 
     return make
 

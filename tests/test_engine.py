@@ -9,8 +9,10 @@ from multiprocessing.shared_memory import SharedMemory
 import numpy as np
 import pytest
 
+from as2d_cli.budget import PlainCosts
 from as2d_cli.engine import Engine, EngineSettings, WindowTask
 from as2d_cli.errors import DecodeError, ModelError, PluginError
+from as2d_cli.guard import DraftGuard
 from as2d_cli.model_sources import NoSource
 from as2d_cli.registry import ModelEntry
 from as2d_cli.types import Request, Window
@@ -320,3 +322,49 @@ def test_what_was_said_before_is_looked_up():
     passes = [outcome.result.stats.steps for outcome in outcomes]
     assert passes[2] < passes[0] / 2
     assert [outcome.result.stats.steps for outcome in again] == passes[:1], "it has not been said before it"
+
+
+DEAR = PlainCosts(encode_ms=0.1, token_ms=0.001)
+"""By these, every window with drafts takes far too long."""
+
+
+def test_a_guard_that_sees_a_loss_stops_the_drafts_also_of_windows_in_work(plain):
+    guard = DraftGuard(DEAR)
+    with Engine(settings({"encode_ms": 50.0, "step_ms": 3.0}, {"delay_ms": 4.0})) as engine:
+        outcomes = list(engine.run(tasks(6), guard=guard))
+    assert tokens(outcomes) == plain
+    assert guard.paused_windows == 2, "four windows were handed out when the first one came back"
+    assert [outcome.result.stats.proposed for outcome in outcomes[4:]] == [0, 0]
+
+
+def test_a_guard_that_is_content_changes_nothing(plain):
+    guard = DraftGuard(PlainCosts(encode_ms=60_000.0, token_ms=1.0))
+    with Engine(settings({"encode_ms": 100.0, "step_ms": 3.0}, {})) as engine:
+        outcomes = list(engine.run(tasks(6), guard=guard))
+    assert tokens(outcomes) == plain
+    assert all(outcome.result.stats.accepted for outcome in outcomes[1:])
+
+
+def test_a_target_that_shares_its_threads_gets_them_back_while_drafts_are_stopped(plain):
+    pair = settings({"encode_ms": 50.0}, {})
+    pair = replace(pair, target=replace(pair.target, threads=2, decode_threads=1))
+    with Engine(pair) as engine:
+        before = engine.process_ids[0]
+        guard = DraftGuard(DEAR)
+        assert tokens(engine.run(tasks(6), guard=guard)) == plain
+        assert engine.process_ids[0] != before, "it was loaded again, with the work that it had"
+        again = engine.process_ids[0]
+        assert tokens(engine.run(tasks(6), guard=DraftGuard(PlainCosts(60_000.0, 1.0)))) == plain
+        assert engine.process_ids[0] != again
+
+
+def test_other_threads_for_the_passes_are_another_process_and_the_same_text(plain):
+    pair = settings(drafter={})
+    pair = replace(pair, target=replace(pair.target, threads=2))
+    with Engine(pair) as engine:
+        before = engine.process_ids
+        engine.share_threads(None)
+        assert engine.process_ids == before
+        engine.share_threads(1)
+        assert engine.process_ids[0] != before[0]
+        assert tokens(engine.run(tasks(6))) == plain

@@ -1,5 +1,6 @@
 """Measuring a pair through the same protocols that decoding uses, alone and both at once."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from as2d_cli.errors import ModelError
 from as2d_cli.measure import ROWS
 from as2d_cli.model_sources import NoSource
 from as2d_cli.registry import ModelEntry
-from as2d_cli.selection import apply_stored, measure_pair
+from as2d_cli.selection import Selection
 from as2d_cli.workers import ModelRef
 
 
@@ -37,15 +38,16 @@ def test_an_engine_without_a_drafter_cannot_be_measured():
 def test_measuring_a_pair_keeps_its_profile_and_drops_a_drafter_that_does_not_pay():
     slow = settings({"encode_ms": 5.0, "step_ms": 1.0}, {"start_delay_ms": 60.0, "delay_ms": 8.0})
     with Engine(slow) as engine:
-        budget = measure_pair(engine, slow)
+        budget = Selection(slow).measured(engine)
         assert not budget.drafting
         assert not engine.is_drafting
     stored = profile.load(profile.profile_key(slow.target, slow.drafter))
-    assert set(stored.costs.target.short_ms) == set(ROWS)
-    assert stored.costs.target.encode_ms >= 5.0
-    assert stored.costs.target.row_invariant
-    assert stored.costs.target.peak_bytes > 10_000_000
-    chosen, same = apply_stored(slow)
+    (costs,) = stored.costs
+    assert set(costs.target.short_ms) == set(ROWS)
+    assert costs.target.encode_ms >= 5.0
+    assert costs.target.row_invariant
+    assert costs.target.peak_bytes > 10_000_000
+    chosen, same = Selection(slow).stored()
     assert chosen.drafter is None
     assert same == budget
 
@@ -55,7 +57,7 @@ def test_a_drafter_that_dies_while_measured_costs_only_speed(monkeypatch):
     notes = []
     dying = settings({"encode_ms": 5.0}, {"exit_at": 3})
     with Engine(dying) as engine:
-        budget = selection.first_budget(engine, dying, notes.append)
+        budget = Selection(dying, note=notes.append).first(engine)
         assert not budget.drafting
         assert not engine.is_drafting
     assert any("ended while it was measured" in note for note in notes)
@@ -68,7 +70,7 @@ def test_a_cache_that_cannot_be_written_does_not_end_the_run(monkeypatch, tmp_pa
     notes = []
     pair = settings({"encode_ms": 5.0}, {})
     with Engine(pair) as engine:
-        assert not selection.first_budget(engine, pair, notes.append).drafting
+        assert not Selection(pair, note=notes.append).first(engine).drafting
     assert any("the profile is not kept" in note for note in notes)
 
 
@@ -76,11 +78,68 @@ def test_a_busy_machine_is_not_measured(monkeypatch):
     monkeypatch.setattr(selection, "is_quiet", lambda: False)
     pair = settings({}, {})
     with Engine(pair) as engine:
-        budget = selection.first_budget(engine, pair, print)
+        budget = Selection(pair).first(engine)
         assert "too busy" in budget.reason
         assert not engine.is_drafting
 
 
 def test_without_a_profile_nothing_is_chosen():
     pair = settings({}, {})
-    assert apply_stored(pair) == (pair, None)
+    assert Selection(pair).stored() == (pair, None)
+
+
+def test_a_pair_with_threads_to_spare_is_measured_both_ways_and_left_as_chosen():
+    pair = settings({"encode_ms": 5.0, "step_ms": 1.0}, {})
+    pair = replace(pair, target=replace(pair.target, threads=3))
+    with Engine(pair) as engine:
+        before = engine.process_ids
+        costs = engine.measure()
+        assert [own.decode_threads for own in costs] == [3, 2]
+        assert costs[0].target.encode_ms == costs[1].target.encode_ms
+        assert engine.process_ids[0] != before[0]
+        assert engine.process_ids[1] == before[1]
+
+
+def test_a_device_that_has_become_slower_is_told_and_predicted_so(monkeypatch, pair_costs):
+    pair = settings({}, {})
+    key = profile.profile_key(pair.target, pair.drafter)
+    profile.store(key, (pair_costs(5.0, 0.2, decode_threads=1),))
+    _, before = Selection(pair).stored()
+    then = profile.load(key).fixed_work_ms
+    monkeypatch.setattr(selection, "fixed_work_ms", lambda: 2 * then)
+    notes = []
+    _, now = Selection(pair, note=notes.append).stored()
+    assert now.plain_s == pytest.approx(2 * before.plain_s)
+    assert "2.00 times as long" in notes[0]
+
+
+def test_a_little_drift_changes_nothing(monkeypatch, pair_costs):
+    pair = settings({}, {})
+    key = profile.profile_key(pair.target, pair.drafter)
+    profile.store(key, (pair_costs(5.0, 0.2, decode_threads=1),))
+    then = profile.load(key).fixed_work_ms
+    found = []
+    for factor in (1.0, 1.25, 0.8):
+        monkeypatch.setattr(selection, "fixed_work_ms", lambda factor=factor: factor * then)
+        found.append(Selection(pair).stored())
+    assert found[0] == found[1] == found[2]
+
+
+def test_of_several_drafters_with_a_profile_the_best_one_runs(pair_costs):
+    pair = settings({}, {})
+    other = replace(pair.drafter, path=Path("c3d4"), entry=replace(pair.drafter.entry, name="quick"))
+    profile.store(profile.profile_key(pair.target, pair.drafter), (pair_costs(900.0, 9.0, decode_threads=1),))
+    assert Selection(pair, [other]).stored()[0].drafter is None
+    profile.store(profile.profile_key(pair.target, other), (pair_costs(5.0, 0.2, decode_threads=1),))
+    chosen, budget = Selection(pair, [other]).stored()
+    assert chosen.drafter == other
+    assert budget.drafter == "quick"
+    assert chosen.decode.cap == budget.cap
+
+
+def test_a_memory_limit_leaves_out_a_drafter_that_would_pay(pair_costs):
+    pair = settings({}, {})
+    profile.store(profile.profile_key(pair.target, pair.drafter), (pair_costs(5.0, 0.2, decode_threads=1),))
+    chosen, budget = Selection(pair, memory_limit_bytes=600_000_000).stored()
+    assert chosen.drafter is None
+    assert "the limit is 600 MB" in budget.reason

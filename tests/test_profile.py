@@ -24,9 +24,9 @@ def key(tmp_path):
 
 
 def test_what_is_stored_is_loaded_again(pair_costs, key):
-    stored = profile.store(key, pair_costs(200.0, 2.0, 1.5))
+    stored = profile.store(key, (pair_costs(200.0, 2.0, 1.5),))
     assert profile.load(key) == stored
-    assert stored.costs.target_busy.encode_ms == 900.0
+    assert stored.costs[0].target_busy.encode_ms == 900.0
 
 
 def test_the_key_names_all_that_costs_depend_on(key):
@@ -37,31 +37,51 @@ def test_the_key_names_all_that_costs_depend_on(key):
 
 @pytest.mark.parametrize("field", ["device", "mnn", "target", "drafter", "threads"])
 def test_a_profile_of_something_else_is_not_used(pair_costs, key, field):
-    profile.store(key, pair_costs(200.0, 2.0))
+    profile.store(key, (pair_costs(200.0, 2.0),))
     assert profile.load(key | {field: "other"}) is None
 
 
 def test_a_foreign_profile_under_this_name_is_not_used(pair_costs, key):
-    profile.store(key, pair_costs(200.0, 2.0))
+    profile.store(key, (pair_costs(200.0, 2.0),))
     path = profile.path_of(key)
     path.write_text(path.read_text().replace('"mnn": "3', '"mnn": "9'))
-    assert profile.load(key) is None
+    notes = []
+    assert profile.load(key, notes.append) is None
+    assert "measured anew" in notes[0]
+
+
+def test_where_there_is_no_profile_there_is_nothing_to_tell(key):
+    notes = []
+    assert profile.load(key, notes.append) is None
+    assert notes == []
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", "null", '{"key": {}}', '{"key": {}, "measured_at": 0, "costs": 3}']
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '{"key": {}}',
+        '{"key": {}, "measured_at": 0, "costs": 3}',
+        '{"key": {}, "measured_at": 0, "costs": []}',
+    ],
 )
 def test_a_damaged_profile_is_none(pair_costs, key, content):
-    profile.store(key, pair_costs(200.0, 2.0))
+    profile.store(key, (pair_costs(200.0, 2.0),))
     profile.path_of(key).write_text(content)
-    assert profile.load(key) is None
+    notes = []
+    assert profile.load(key, notes.append) is None
+    assert "damaged" in notes[0]
+    assert str(profile.path_of(key)) in notes[0]
 
 
 @pytest.mark.parametrize("ms", [0, -1, float("nan"), "fast"])
 def test_costs_that_no_machine_has_are_none(pair_costs, key, ms):
-    profile.store(key, pair_costs(200.0, 2.0))
+    profile.store(key, (pair_costs(200.0, 2.0),))
     path = profile.path_of(key)
     raw = json.loads(path.read_text())
-    raw["costs"]["target"]["short_ms"]["8"] = ms
+    raw["costs"][0]["target"]["short_ms"]["8"] = ms
     path.write_text(json.dumps(raw))
     assert profile.load(key) is None

@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from as2d_cli import profile
 from as2d_cli.bench.modes import AUTO
 from as2d_cli.bench.rows import Staircase
-from as2d_cli.budget import Budget, choose_budget
+from as2d_cli.budget import Budget, best_of, choose_budget
 from as2d_cli.device import is_quiet
 from as2d_cli.engine import Engine
 from as2d_cli.errors import As2dError
 from as2d_cli.measure import PairCosts
 from as2d_cli.workers import DecodeSettings, ModelRef
 
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """A drafter with a cap, or none, and the speedup that is predicted of it."""
-
-    drafter: str | None = None
-    cap: int = 0
-    predicted_speedup: float = 1.0
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it for the provenance of the rows."""
-        return {
-            "drafter": self.drafter,
-            "cap": self.cap,
-            "predicted_speedup": round(self.predicted_speedup, 3),
-        }
+Splits: TypeAlias = Sequence[PairCosts]
+"""Costs of a pair by threads of the target's passes, all of them first."""
 
 
 def known_costs(
@@ -52,26 +37,19 @@ def known_costs(
     except As2dError as error:
         note(f"{name} could not be measured: {error.message}")
         return None
+    engine.share_threads(None)
     if quiet:
         return profile.store(key, costs)
     note(f"the costs with {name} were measured on a busy machine: budget and replay may mislead; not kept")
-    return profile.Profile(key, time.time(), costs)
+    return profile.new(key, costs)
 
 
-def choose(costs: Mapping[str, PairCosts], note: Callable[[str], None]) -> Chosen:
-    """Return what this device is best served by, as `transcribe` would decide for each pair."""
-    budgets = {name: choose_budget(own) for name, own in costs.items()}
-    for name, budget in budgets.items():
+def choose(costs: Mapping[str, Splits], note: Callable[[str], None]) -> Budget:
+    """Return what this device is best served by, as `transcribe` would decide; without costs, no drafts."""
+    budgets = [choose_budget(own, name) for name, own in costs.items()]
+    for name, budget in zip(costs, budgets, strict=True):
         note(f"{AUTO}, {name}: {_said(budget)}")
-    gains = {name: _gain(budget) for name, budget in budgets.items() if budget.drafting}
-    if not gains:
-        return Chosen()
-    best = max(gains, key=lambda name: gains[name])
-    return Chosen(best, budgets[best].cap, gains[best])
-
-
-def _gain(budget: Budget) -> float:
-    return (budget.plain_s or 0.0) / (budget.drafted_s or 1.0)
+    return best_of(budgets) if budgets else Budget(False, "nothing is known of this device")
 
 
 def _said(budget: Budget) -> str:
@@ -80,16 +58,22 @@ def _said(budget: Budget) -> str:
     return f"{budget.reason} ({budget.drafted_s:.2f} s against {budget.plain_s:.2f} s predicted)"
 
 
-def decode_settings(costs: PairCosts | None) -> DecodeSettings:
-    """Return settings that begin with what is known of the target's passes."""
-    if costs is None:
+def decode_settings(splits: Splits | None, decode_threads: int | None = None) -> DecodeSettings:
+    """Return settings that begin with what is known of the target's passes on so many threads (None: all)."""
+    if not splits:
         return DecodeSettings()
+    costs = of_threads(splits, decode_threads)
     return DecodeSettings(idle_ms=costs.target.step_ms(), busy_ms=costs.target_busy.step_ms())
+
+
+def of_threads(splits: Splits, decode_threads: int | None) -> PairCosts:
+    """Return the costs with so many threads for the target's passes (None: all)."""
+    return next(own for own in splits if own.decode_threads == (decode_threads or splits[0].decode_threads))
 
 
 def staircase(name: str, stored: profile.Profile) -> Staircase:
     """Return what of a profile is worth showing."""
-    costs = stored.costs
+    costs = stored.costs[0]
     measured = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(stored.measured_at))
     return Staircase(
         name,

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from as2d_cli.bench.clips import BenchWindow
+from as2d_cli.bench.costs import Splits
 from as2d_cli.bench.rows import OracleRow, Row
 from as2d_cli.bench.summary import least_latency_s
-from as2d_cli.budget import CAPS, replay_costs
+from as2d_cli.budget import CAPS, Budget, replay_costs
 from as2d_cli.decoding.oracle import (
     Choice,
     Recording,
@@ -31,7 +32,6 @@ from as2d_cli.decoding.replay import RecordedWindow
 from as2d_cli.decoding.stream import DraftState
 from as2d_cli.errors import ModelError
 from as2d_cli.features import log_mel
-from as2d_cli.measure import PairCosts
 from as2d_cli.processes import Worker
 from as2d_cli.slots import SlotLayout, Slots
 from as2d_cli.types import Request
@@ -146,7 +146,7 @@ class Recorded:
     """A drafter with its drafts and the costs of the pair."""
 
     drafts: Sequence[RecordedDraft]
-    costs: PairCosts
+    splits: Splits
     threads: int
 
 
@@ -155,36 +155,46 @@ def verdicts(
     recorded: Mapping[str, Recorded],
     spec: TargetSpec,
     target_threads: int,
-    auto: tuple[str | None, int],
+    auto: Budget,
 ) -> list[OracleRow]:
-    """Replay every window with every choice and judge them. `auto` is a drafter, or None, and a cap.
+    """Replay every window with every choice and judge them; `auto` is what the tool chose.
 
     Raises `DecodeError` if a replay does not give the recorded text.
     """
     plain = [row for row in rows if row.kind == "plain" and row.mode == rows[0].mode]
-    costs = {
-        name: replace(replay_costs(own.costs), control_ms=_control_ms(rows, name))
-        for name, own in recorded.items()
-    }
-    alone = replace(next(iter(costs.values())), control_ms=_control_ms(rows, None))
+    first = next(iter(recorded.values())).splits[0]
+    alone = replace(replay_costs(first), control_ms=_control_ms(rows, None))
     choices = catalog([], CAPS, [], target_threads)
     recordings = {choices[0].setup: Recording(recorded_windows(plain, None, spec), alone)}
     for name, own in recorded.items():
-        setup = Setup(name, target_threads, own.threads)
-        choices += tuple(Choice(setup, cap) for cap in CAPS)
-        recordings[setup] = Recording(recorded_windows(plain, own.drafts, spec), costs[name])
+        windows = recorded_windows(plain, own.drafts, spec)
+        for split in own.splits:
+            setup = Setup(name, split.decode_threads, own.threads)
+            choices += tuple(Choice(setup, cap) for cap in CAPS)
+            costs = replace(replay_costs(split), control_ms=_control_ms(rows, name))
+            recordings[setup] = Recording(windows, costs)
     times = catalog_times(choices, recordings)
-    columns = {(choice.setup.drafter, choice.cap): number for number, choice in enumerate(choices)}
+    columns = {choice: number for number, choice in enumerate(choices)}
+    chosen = columns[_choice(auto, recorded, choices[0])]
     best = hindsight(times)
     found = [
-        _verdict(f"as2d auto: {_name(choices[columns[auto]])}", judge(times[:, columns[auto]], times)),
+        _verdict(f"as2d auto: {_name(choices[chosen])}", judge(times[:, chosen], times)),
         _verdict("oracle, per window", best.oracle),
         _verdict(f"best static: {_name(choices[best.static])}", best.best_static),
     ]
     for number, choice in enumerate(choices):
-        native = _native_ms(rows, choice)
+        native = _native_ms(rows, choice) if choice.setup.target_threads == target_threads else None
         found.append(_verdict(_name(choice), judge(times[:, number], times), native))
     return found
+
+
+def _choice(auto: Budget, recorded: Mapping[str, Recorded], plain: Choice) -> Choice:
+    if auto.drafter is None:
+        return plain
+    own = recorded[auto.drafter]
+    return Choice(
+        Setup(auto.drafter, auto.decode_threads or plain.setup.target_threads, own.threads), auto.cap
+    )
 
 
 def _verdict(name: str, verdict: Verdict, native_ms: float | None = None) -> OracleRow:
@@ -193,7 +203,9 @@ def _verdict(name: str, verdict: Verdict, native_ms: float | None = None) -> Ora
 
 def _name(choice: Choice) -> str:
     drafter = choice.setup.drafter
-    return "target-only" if drafter is None else f"as2d-{choice.cap} {drafter}"
+    if drafter is None:
+        return "target-only"
+    return f"as2d-{choice.cap} {drafter}, passes on {choice.setup.target_threads}"
 
 
 def _control_ms(rows: Sequence[Row], drafter: str | None) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from as2d_cli.budget import CAPS
+from as2d_cli.budget import CAPS, Budget
 from as2d_cli.decoding import SERIAL_MODES
 from as2d_cli.errors import RequestError
 from as2d_cli.tables import suggestion
@@ -32,6 +32,8 @@ class Mode:
     """Most candidates per step; for `as2d` only."""
     alone: bool = False
     """Whether every window waits until the one before is finished, so that no draft has a head start."""
+    decode_threads: int | None = None
+    """Threads of the target's passes; None: all of them."""
 
     @property
     def label(self) -> str:
@@ -59,10 +61,10 @@ def choose_modes(names: Sequence[str] | None, drafters: Sequence[str]) -> list[M
     return list(dict.fromkeys(modes))
 
 
-def settle(modes: Sequence[Mode], drafter: str | None, cap: int) -> list[Mode]:
+def settle(modes: Sequence[Mode], budget: Budget) -> list[Mode]:
     """Return `modes` with what `as2d-auto` has chosen: a drafter with a cap, or none."""
-    kind: Kind = "plain" if drafter is None else "as2d"
-    auto = Mode(AUTO, kind, drafter, cap)
+    kind: Kind = "plain" if budget.drafter is None else "as2d"
+    auto = Mode(AUTO, kind, budget.drafter, budget.cap, decode_threads=budget.decode_threads)
     return [auto if mode.name == AUTO else mode for mode in modes]
 
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from as2d_cli.bench.clips import BenchWindow, Clip, find_clips, read_windows
-from as2d_cli.bench.costs import Chosen, choose, decode_settings, known_costs, staircase
+from as2d_cli.bench.costs import Splits, choose, decode_settings, known_costs, staircase
 from as2d_cli.bench.hindsight import Recorded, record_drafts, verdicts
 from as2d_cli.bench.modes import AUTO, Mode, choose_modes, settle
 from as2d_cli.bench.provenance import provenance
 from as2d_cli.bench.rows import Results, Row, row_line
 from as2d_cli.bench.runners import EngineRunner, PairRunner, Runner
 from as2d_cli.bench.session import Session
+from as2d_cli.budget import Budget
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.engine import Engine, EngineSettings
 from as2d_cli.errors import As2dError
-from as2d_cli.measure import PairCosts
+from as2d_cli.guard import DraftGuard
 from as2d_cli.workers import ModelRef
 
 SPECASR_NOTE = (
@@ -74,7 +75,7 @@ class _Run:
     stack: ExitStack
     results: Results = field(default_factory=Results)
     engines: dict[str | None, Engine] = field(default_factory=dict)
-    costs: dict[str, PairCosts] = field(default_factory=dict)
+    costs: dict[str, Splits] = field(default_factory=dict)
 
     def measure(self, modes: Sequence[Mode], clips: Sequence[Clip]) -> Results:
         request, results = self.request, self.results
@@ -92,9 +93,9 @@ class _Run:
         wanted = any(mode.name == AUTO for mode in modes) or request.oracle
         self._learn_costs(measure=wanted)
         auto = choose(self.costs, self._note if wanted else _ignore)
-        results.provenance["budget"] = auto.as_dict()
-        modes = settle(modes, auto.drafter, auto.cap)
-        runners = self._runners(modes)
+        results.provenance["budget"] = asdict(auto)
+        modes = settle(modes, auto)
+        runners = self._runners(modes, auto)
         session = Session(
             [mode for mode in modes if mode.label in runners],
             runners,
@@ -136,15 +137,18 @@ class _Run:
                 self.costs[name] = stored.costs
                 self.results.staircases.append(staircase(name, stored))
 
-    def _runners(self, modes: Sequence[Mode]) -> dict[str, Runner]:
+    def _runners(self, modes: Sequence[Mode], auto: Budget) -> dict[str, Runner]:
         runners: dict[str, Runner] = {}
         first = next(iter(self.engines))
         pairs: dict[str, Runner | None] = {}
         for mode in modes:
             if mode.kind in {"plain", "as2d"}:
                 name = mode.drafter or first
+                guarded = mode.name == AUTO and auto.drafting and auto.plain is not None
                 runners[mode.label] = EngineRunner(
-                    self.engines[name], decode_settings(self.costs.get(name or ""))
+                    self.engines[name],
+                    decode_settings(self.costs.get(name or ""), mode.decode_threads),
+                    DraftGuard(auto.plain) if guarded and auto.plain else None,
                 )
                 continue
             assert mode.drafter is not None
@@ -187,7 +191,7 @@ class _Run:
             if holds
         ]
 
-    def _replay(self, windows: Sequence[BenchWindow], spec: TargetSpec, auto: Chosen) -> None:
+    def _replay(self, windows: Sequence[BenchWindow], spec: TargetSpec, auto: Budget) -> None:
         rows, request = self.results.rows, self.request
         languages = {row.window: row.language for row in rows if row.mode == rows[0].mode}
         recorded: dict[str, Recorded] = {}
@@ -201,8 +205,8 @@ class _Run:
             except As2dError as error:
                 self._note(f"{name} is not in the replay: {error.message}")
         if recorded:
-            chosen = (auto.drafter, auto.cap) if auto.drafter in recorded else (None, 0)
-            self.results.oracle = verdicts(rows, recorded, spec, request.target.threads, chosen)
+            known = auto if auto.drafter in recorded else Budget(False, "not in the replay")
+            self.results.oracle = verdicts(rows, recorded, spec, request.target.threads, known)
 
 
 def _ignore(text: str) -> None:

@@ -17,6 +17,7 @@ from as2d_cli.bench.pair_worker import PairReady, run_pair
 from as2d_cli.engine import Engine, WindowTask
 from as2d_cli.errors import DecodeError, ModelError
 from as2d_cli.features import log_mel
+from as2d_cli.guard import DraftGuard
 from as2d_cli.processes import Worker
 from as2d_cli.slots import SlotLayout, Slots
 from as2d_cli.types import Features, FeatureSpec, WindowResult
@@ -46,21 +47,31 @@ class Runner(Protocol):
 class EngineRunner:
     """Target-only and AS2D modes, through an engine that is at work already."""
 
-    def __init__(self, engine: Engine, costs: DecodeSettings) -> None:
-        """`costs` holds what is known of the target's passes."""
-        self._engine, self._costs = engine, costs
+    def __init__(self, engine: Engine, costs: DecodeSettings, guard: DraftGuard | None = None) -> None:
+        """`costs` holds what is known of the target's passes; a `guard` may leave out drafts."""
+        self._engine, self._costs, self._guard = engine, costs, guard
 
     def run(self, mode: Mode, tasks: Sequence[WindowTask]) -> BlockRun:
         """Decode a block; alone, each window waits for the one before."""
         decode = replace(self._costs, cap=mode.cap, name=mode.label)
         ready = [replace(task, decode=decode) for task in tasks]
         parts = [[task] for task in ready] if mode.alone else [ready]
+        if mode.decode_threads is not None:
+            self._share_threads(mode.decode_threads, ready[0])
         began = time.perf_counter()
         results = [result for part in parts for result in self._decoded(part, mode)]
-        return BlockRun(results, time.perf_counter() - began)
+        wall_s = time.perf_counter() - began
+        if mode.decode_threads is not None:
+            self._share_threads(None, ready[0])
+        return BlockRun(results, wall_s)
+
+    def _share_threads(self, decode_threads: int | None, task: WindowTask) -> None:
+        """Give the target's passes other threads; a window that is not counted makes up for a cold start."""
+        self._engine.share_threads(decode_threads)
+        list(self._engine.run([task], drafted=False))
 
     def _decoded(self, tasks: Sequence[WindowTask], mode: Mode) -> Iterable[WindowResult]:
-        for outcome in self._engine.run(tasks, drafted=mode.kind != "plain"):
+        for outcome in self._engine.run(tasks, drafted=mode.kind != "plain", guard=self._guard):
             if outcome.result is None:
                 raise outcome.error or DecodeError("a window could not be decoded")
             yield outcome.result

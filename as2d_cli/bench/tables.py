@@ -62,12 +62,13 @@ def origin(provenance: dict[str, Any]) -> Iterator[str]:
 def auto_lines(provenance: dict[str, Any], summaries: Sequence[Summary]) -> Iterator[str]:
     """Yield what was predicted of the automatic choice beside what it came to."""
     budget = provenance["budget"]
-    chosen = f"{budget['drafter']}, at most {budget['cap']} draft tokens per step"
+    threads = f", passes on {budget['decode_threads']} threads" if budget["decode_threads"] else ""
+    chosen = f"{budget['drafter']}, at most {budget['cap']} draft tokens per step{threads}"
     for summary in summaries:
         if summary.mode.split()[0] == AUTO:
             yield (
                 f"{AUTO} chose {chosen if budget['drafter'] else 'no drafter'}: predicted "
-                f"{budget['predicted_speedup']:.2f}x, measured {summary.batch_speedup:.2f}x"
+                f"{1 / (1 - budget['saving']):.2f}x, measured {summary.batch_speedup:.2f}x"
             )
 
 

@@ -12,7 +12,7 @@ from as2d_cli.device import usable_cpus
 from as2d_cli.errors import RequestError
 from as2d_cli.inputs import STDIN, Inputs, find_inputs, read_list
 from as2d_cli.languages import AUTO, language_code
-from as2d_cli.registry import ModelEntry, load_registry
+from as2d_cli.registry import ModelEntry, Registry, load_registry
 from as2d_cli.requests import WORD_FORMATS, BatchRequest, joined_prompt
 from as2d_cli.subtitles import Layout
 from as2d_cli.tables import suggestion
@@ -32,7 +32,8 @@ def batch_request(options: BatchOptions) -> tuple[BatchRequest, tuple[str, ...]]
     """
     language = language_code(options.language)
     formats = _formats(options)
-    target, drafter = load_registry().choose(options.model, options.drafter)
+    registry = load_registry()
+    target, drafter = registry.choose(options.model, options.drafter)
     budget = _count("budget", options.budget, least=0)
     if budget == 0:
         drafter = None
@@ -49,7 +50,7 @@ def batch_request(options: BatchOptions) -> tuple[BatchRequest, tuple[str, ...]]
         and budget is None
         and decode.draft_tokens is None
         and not options.compare,
-        budget=budget,
+        others=_others(registry, target, drafter),
         memory_limit_bytes=None if options.memory_limit is None else _bytes(options.memory_limit),
         language=language,
         prompt=prompt,
@@ -65,6 +66,11 @@ def batch_request(options: BatchOptions) -> tuple[BatchRequest, tuple[str, ...]]
         threads=options.threads or usable_cpus(),
         decode=decode,
     ), inputs.notes
+
+
+def _others(registry: Registry, target: ModelEntry, drafter: ModelEntry | None) -> tuple[ModelEntry, ...]:
+    """Return the drafters of the target's pairs but `drafter`."""
+    return tuple(own for own in registry.drafters_of(target) if drafter is not None and own != drafter)
 
 
 def find_given(options: InputOptions) -> Inputs:

@@ -23,16 +23,20 @@ _Pair = Annotated[str | None, typer.Option("--pair", metavar="NAME", help="A pai
 _Threads = Annotated[int | None, typer.Option(min=1, metavar="N", help="Threads of the target.")]
 
 
+def _note(text: str) -> None:
+    typer.echo(f"as2d: {text}", err=True)
+
+
 @app.command()
 def run(pair: _Pair = None, threads: _Threads = None) -> None:
-    """Measure a pair now (about 15 s; best on a machine with nothing else to do) and keep the result."""
+    """Measure a pair now (about 20 s; best on a machine with nothing else to do) and keep the result."""
     from as2d_cli import weights
     from as2d_cli.cli.fetch_progress import shown_progress
     from as2d_cli.device import is_quiet, usable_cpus
     from as2d_cli.engine import Engine, EngineSettings
     from as2d_cli.registry import load_registry
     from as2d_cli.requests import DRAFTER_THREADS
-    from as2d_cli.selection import measure_pair
+    from as2d_cli.selection import Selection
     from as2d_cli.workers import ModelRef
 
     registry = load_registry()
@@ -48,8 +52,8 @@ def run(pair: _Pair = None, threads: _Threads = None) -> None:
     if not is_quiet():
         typer.echo("as2d: other work is running on this machine: the figures will be off", err=True)
     settings = EngineSettings(target, drafter)
-    with Engine(settings, note=lambda text: typer.echo(f"as2d: {text}", err=True)) as engine:
-        budget = measure_pair(engine, settings)
+    with Engine(settings, note=_note) as engine:
+        budget = Selection(settings, note=_note).measured(engine)
     typer.echo(f"{chosen.name}: {budget.reason}")
 
 
@@ -67,13 +71,13 @@ def show(
     for path in paths:
         try:
             stored = profile.read(path)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except profile.DAMAGE:
             typer.echo(f"as2d: {path}: damaged; it will be measured anew", err=True)
             continue
         if as_json:
             typer.echo(json.dumps(asdict(stored)))
             continue
-        budget, costs = choose_budget(stored.costs), stored.costs
+        budget, costs = choose_budget(stored.costs), stored.costs[0]
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(stored.measured_at))
         typer.echo(f"{stored.key['target']} + {stored.key['drafter']}, threads {stored.key['threads']}")
         typer.echo(f"  measured {day} on {stored.key['device']}, MNN {stored.key['mnn']}")
@@ -81,10 +85,13 @@ def show(
         typer.echo(
             f"  drafter: window {costs.drafter.encode_ms:.0f} ms, token {costs.drafter.token_ms:.1f} ms"
         )
-        typer.echo(
-            f"  both at once: target {costs.target_busy.encode_ms / costs.target.encode_ms:.2f}x, "
-            f"drafter {costs.drafter_busy.token_ms / costs.drafter.token_ms:.2f}x the time"
-        )
+        for own in stored.costs:
+            typer.echo(
+                f"  both at once, target's passes on {own.decode_threads} threads: "
+                f"window {own.target_busy.encode_ms / costs.target.encode_ms:.2f}x the time, "
+                f"step {_row(own.target_busy.step_ms())}, drafter "
+                f"{own.drafter_busy.encode_ms / costs.drafter.encode_ms:.2f}x"
+            )
         typer.echo(f"  {budget.reason}")
 
 

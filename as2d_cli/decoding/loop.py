@@ -20,6 +20,10 @@ from as2d_cli.types import Step
 
 LAG_TOKENS = 24
 """Committed tokens after which a drafter that was behind all the time is cancelled."""
+TRIAL_TOKENS = 24
+"""Draft tokens tested before a draft may be found useless."""
+USELESS = 0.125
+"""Share of right ones below which it is: even a poor drafter has more than half of them right."""
 
 
 class Draft(Protocol):
@@ -85,7 +89,7 @@ def decode(
     if not session.prompt:
         raise DecodeError("the target opened a window without a prompt", "report this to the plugin's author")
     pending, kept, left = session.prompt[-1], session.length, session.max_tokens
-    lag = _Lag()
+    lag, worth = _Lag(), _Worth()
     while left > 0:
         ready = stream.snapshot()
         drafting = not stream.complete
@@ -104,10 +108,11 @@ def decode(
         left -= len(tokens)
         pending = tokens[-1]
         policy.timed(1 + len(candidates), ms, drafting)
-        policy.learn(run, *_trials(ahead, tokens))
+        tested, right = _trials(ahead, tokens)
+        policy.learn(run, tested, right)
         aligner.observe(tokens)
         stream.advance(min(max(aligner.cursor or 0, 0), ready))
-        if drafting and lag.too_long(len(tokens), ready, bool(ahead)):
+        if drafting and (lag.too_long(len(tokens), ready, bool(ahead)) or worth.too_little(tested, right)):
             stream.cancel()
         yield Step(tokens, len(candidates), min(accepted, len(tokens)), len(ahead), ms, began)
         if pending == end_id:
@@ -140,6 +145,18 @@ def _trials(ahead: Sequence[int], tokens: Sequence[int]) -> tuple[int, int]:
     testable = min(len(ahead), len(tokens))
     right = count_accepted(tokens, ahead[:testable])
     return min(right + 1, testable), right
+
+
+class _Worth:
+    """Counts draft tokens that were put to the test, and those that were right."""
+
+    def __init__(self) -> None:
+        self._tested = self._right = 0
+
+    def too_little(self, tested: int, right: int) -> bool:
+        """Tell whether the draft has nothing to do with the text, and making it only takes time."""
+        self._tested, self._right = self._tested + tested, self._right + right
+        return self._tested >= TRIAL_TOKENS and self._right < USELESS * self._tested
 
 
 class _Lag:

@@ -19,7 +19,7 @@ PROVENANCE = {
     "command": "as2d bench <clips>",
     "load_s": 1.0,
     "read_s": 0.5,
-    "budget": {"drafter": "hearer", "cap": 7, "predicted_speedup": 1.5},
+    "budget": {"drafter": "hearer", "cap": 7, "decode_threads": None, "saving": 0.25},
 }
 
 

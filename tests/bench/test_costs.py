@@ -2,8 +2,8 @@ import pytest
 
 from as2d_cli import profile
 from as2d_cli.bench import costs as module
-from as2d_cli.bench.costs import Chosen, choose, decode_settings, known_costs, staircase
-from as2d_cli.budget import CAPS
+from as2d_cli.bench.costs import choose, decode_settings, known_costs, staircase
+from as2d_cli.budget import CAPS, Budget
 from as2d_cli.errors import ModelError
 from as2d_cli.measure import ROWS, DraftCosts, PairCosts, TargetCosts
 from as2d_cli.model_sources import NoSource
@@ -15,7 +15,7 @@ def pair_costs(draft_ms):
     stairs = {rows: 10.0 + 0.1 * rows for rows in ROWS}
     target = TargetCosts(100.0, stairs, stairs, row_invariant=True, peak_bytes=1)
     drafter = DraftCosts(10 * draft_ms, draft_ms, 1)
-    return PairCosts(target, target, drafter, drafter)
+    return (PairCosts(target, target, drafter, drafter, decode_threads=1),)
 
 
 def model(name, tmp_path):
@@ -27,6 +27,9 @@ class Bench:
 
     def measure(self):
         return pair_costs(1.0)
+
+    def share_threads(self, decode_threads):
+        """Its target has all threads again."""
 
 
 class Broken:
@@ -49,13 +52,14 @@ def test_of_all_drafters_the_one_that_gains_most_is_chosen():
     )
     assert chosen.drafter == "quick"
     assert chosen.cap in CAPS
-    assert chosen.predicted_speedup > 1.5
+    assert chosen.saving > 0.3
     assert len(notes) == 3
 
 
 def test_where_no_draft_pays_none_is_chosen():
-    assert choose({"slow": pair_costs(50.0)}, lambda text: None) == Chosen(None, 0, 1.0)
-    assert choose({}, lambda text: None) == Chosen()
+    slow = choose({"slow": pair_costs(50.0)}, lambda text: None)
+    assert (slow.drafting, slow.drafter, slow.cap) == (False, None, 0)
+    assert choose({}, lambda text: None) == Budget(False, "nothing is known of this device")
 
 
 def test_a_profile_of_a_quiet_machine_is_kept_and_used_again(models, monkeypatch):
@@ -80,9 +84,9 @@ def test_a_pair_that_cannot_be_measured_has_no_costs(models):
 
 
 def test_known_costs_reach_the_decoder_and_the_plot(models):
-    costs = pair_costs(1.0)
-    settings = decode_settings(costs)
+    (costs,) = splits = pair_costs(1.0)
+    settings = decode_settings(splits)
     assert (settings.idle_ms, settings.busy_ms) == (costs.target.step_ms(), costs.target_busy.step_ms())
     assert decode_settings(None).idle_ms == {}
-    shown = staircase("hearer", profile.Profile({}, 0.0, costs))
+    shown = staircase("hearer", profile.Profile({}, 0.0, 1.0, splits))
     assert (shown.idle_ms, shown.measured_at) == (costs.target.step_ms(), "1970-01-01T00:00:00Z")

@@ -33,7 +33,7 @@ def test_the_replay_is_shown_beside_the_run(results):
 def test_what_was_predicted_of_auto_stands_beside_what_came(results, make_row):
     results.rows.append(make_row("as2d-auto hearer", block_wall_s=1.0))
     text = "\n".join(report(results))
-    assert "as2d-auto chose hearer, at most 7 draft tokens per step: predicted 1.50x, measured 2.00x" in text
+    assert "as2d-auto chose hearer, at most 7 draft tokens per step: predicted 1.33x, measured 2.00x" in text
 
 
 def test_word_errors_are_left_out_with_a_word_where_packages_are_missing(results, monkeypatch):

@@ -14,7 +14,7 @@ def request(scripted, **options):
 
 def test_nothing_said_of_drafts_leaves_it_to_the_device(scripted):
     plain = request(scripted)
-    assert (plain.auto_budget, plain.budget, plain.memory_limit_bytes) == (True, None, None)
+    assert (plain.auto_budget, plain.memory_limit_bytes) == (True, None)
     assert (plain.decode.draft_tokens, plain.decode.cap) == (None, MAX_CANDIDATES)
     assert request(scripted, budget="auto").auto_budget
 
@@ -29,14 +29,14 @@ def test_whoever_asks_for_drafts_gets_them(scripted, option):
 @pytest.mark.parametrize("number", [1, 5, 64])
 def test_a_budget_is_the_most_a_step_may_verify_and_asks_no_profile(scripted, number):
     chosen = request(scripted, budget=str(number))
-    assert (chosen.auto_budget, chosen.budget, chosen.decode.cap) == (False, number, number)
+    assert (chosen.auto_budget, chosen.decode.cap) == (False, number)
     assert chosen.decode.policy().cap == number
     assert chosen.drafter is not None
 
 
 def test_a_budget_of_nothing_needs_no_drafter(scripted):
     chosen = request(scripted, budget="0", drafter="hearer")
-    assert (chosen.drafter, chosen.budget, chosen.auto_budget) == (None, 0, False)
+    assert (chosen.drafter, chosen.auto_budget) == (None, False)
 
 
 @pytest.mark.parametrize(

@@ -262,3 +262,20 @@ def test_steps_carry_the_time_of_the_pass_by_the_given_clock():
     run = Run(TEXT, ready(TEXT), FixedBudget(3), clock=clock, row_ms=lambda rows: 4 + rows)
     assert run.steps[0].ms == pytest.approx(8)
     assert np.sum([step.ms for step in run.steps]) == pytest.approx(clock() * 1e3)
+
+
+def test_a_draft_that_is_never_right_is_cancelled_after_24_of_its_tokens():
+    clock = VirtualClock()
+    wrong = [499 - token for token in LONG[:-1]]
+    reader = paced(wrong, 0.0, 0.001, clock)
+    run = Run(LONG, reader, FixedBudget(3), mode="none", clock=clock, row_ms=lambda rows: 1)
+    assert (run.tokens, reader.state) == (LONG, DraftState.CANCELLED)
+    assert 20 <= reader.snapshot() <= 40
+
+
+def test_a_poor_draft_is_not_a_useless_one():
+    clock = VirtualClock()
+    poor = [token if at % 4 else 499 - token for at, token in enumerate(LONG)]
+    reader = paced(poor, 0.0, 0.002, clock)
+    run = Run(LONG, reader, clock=clock, row_ms=lambda rows: 10)
+    assert (run.tokens, reader.state) == (LONG, DraftState.ENDED)
