@@ -253,6 +253,8 @@ def test_only_what_decides_the_text_of_a_file_makes_it_stale(scripted, sound):
         "threads": 7,
         "decode": DecodeSettings(3),
         "auto_budget": True,
+        "others": (registry.model("hearer"),),
+        "memory_limit_bytes": 1 << 30,
     }
     assert {name: stale(**{name: value}) for name, value in without.items()} == {
         key: set() for key in without

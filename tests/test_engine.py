@@ -265,7 +265,7 @@ def test_a_model_that_reads_decodes_and_drafts_from_the_request_alone():
 def test_a_pair_that_reads_can_be_measured():
     reads = settings({"step_ms": 1.0, "listens": False}, {"listens": False})
     with Engine(reads) as engine:
-        costs = engine.measure()
+        (costs,) = engine.measure()
     assert costs.target.row_invariant
     assert costs.target.step_ms()[1] >= 1.0
 

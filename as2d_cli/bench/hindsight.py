@@ -178,13 +178,13 @@ def verdicts(
     chosen = columns[_choice(auto, recorded, choices[0])]
     best = hindsight(times)
     found = [
-        _verdict(f"as2d auto: {_name(choices[chosen])}", judge(times[:, chosen], times)),
+        _verdict(f"as2d auto: {_name(choices[chosen], target_threads)}", judge(times[:, chosen], times)),
         _verdict("oracle, per window", best.oracle),
-        _verdict(f"best static: {_name(choices[best.static])}", best.best_static),
+        _verdict(f"best static: {_name(choices[best.static], target_threads)}", best.best_static),
     ]
     for number, choice in enumerate(choices):
         native = _native_ms(rows, choice) if choice.setup.target_threads == target_threads else None
-        found.append(_verdict(_name(choice), judge(times[:, number], times), native))
+        found.append(_verdict(_name(choice, target_threads), judge(times[:, number], times), native))
     return found
 
 
@@ -201,11 +201,12 @@ def _verdict(name: str, verdict: Verdict, native_ms: float | None = None) -> Ora
     return OracleRow(name, verdict.total_ms, verdict.speedup, verdict.of_oracle, verdict.slower, native_ms)
 
 
-def _name(choice: Choice) -> str:
+def _name(choice: Choice, all_threads: int) -> str:
     drafter = choice.setup.drafter
     if drafter is None:
         return "target-only"
-    return f"as2d-{choice.cap} {drafter}, passes on {choice.setup.target_threads}"
+    shared = choice.setup.target_threads != all_threads
+    return f"as2d-{choice.cap} {drafter}" + f", passes on {choice.setup.target_threads}" * shared
 
 
 def _control_ms(rows: Sequence[Row], drafter: str | None) -> float:
