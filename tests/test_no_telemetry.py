@@ -113,6 +113,7 @@ plugin.as2d_convert(Entry, Path({str(source)!r}), Path("model"))
 target = plugin.as2d_load_target(Entry, Path("model"), 1)
 session = target.open(np.zeros(target.spec.features.shape, np.float32), Request())
 session.forward(session.prompt[-1:])
+del session, target  # as a worker does: MNN may crash when its models outlive the interpreter
 """
     assert audited(deed, tmp_path) == ([], [])
 
