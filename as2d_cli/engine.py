@@ -23,7 +23,7 @@ from as2d_cli.rehearsal import rehearse
 from as2d_cli.slots import SlotLayout, Slots
 from as2d_cli.spawning import uninterrupted
 from as2d_cli.target_process import TargetProcess
-from as2d_cli.types import Request, Window, WindowResult
+from as2d_cli.types import FeatureSpec, Request, Window, WindowResult
 from as2d_cli.workers import (
     Attach,
     DecodeSettings,
@@ -134,6 +134,13 @@ class Engine:
         return self._target_spec
 
     @property
+    def features(self) -> tuple[FeatureSpec, FeatureSpec]:
+        """What the target hears of a window, and what the drafter does (the same if there is none)."""
+        assert self._slots is not None
+        layout = self._slots.layout
+        return layout.target, layout.drafter or layout.target
+
+    @property
     def is_drafting(self) -> bool:
         """Whether there is a drafter, and it has not been given up."""
         return self._drafter is not None or self._inner is not None
@@ -177,7 +184,7 @@ class Engine:
         """
         if self._target is None or self._drafter is None or self._settings.drafter is None:
             raise ModelError("there is no drafter to measure, or it takes no time worth measuring")
-        threads = self._settings.drafter.threads
+        threads = self._settings.drafter.threads if self._target_spec.splits_threads else self._target.threads
         return rehearse(self._target, self._drafter.worker, threads, self._attach)
 
     def decode_as(self, settings: DecodeSettings) -> None:

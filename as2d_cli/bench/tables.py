@@ -27,16 +27,16 @@ def report(results: Results) -> Iterator[str]:
     )
     yield ""
     yield "whole batch: windows in blocks, drafts may run ahead into the next windows"
-    yield from _aligned(batch_table(summaries))
+    yield from aligned(batch_table(summaries))
     yield ""
     yield "window by window: least latency over the repeats, in the target's process"
-    yield from _aligned(window_table(summaries))
+    yield from aligned(window_table(summaries))
     yield ""
     yield "drafts"
-    yield from _aligned(draft_table(summaries))
+    yield from aligned(draft_table(summaries))
     yield ""
     yield "steps by committed tokens"
-    yield from _aligned(histogram_table(summaries))
+    yield from aligned(histogram_table(summaries))
     yield ""
     yield from auto_lines(results.provenance, summaries)
     yield from _word_errors(results)
@@ -164,7 +164,7 @@ def oracle_lines(results: Results) -> Iterator[str]:
         return
     yield ""
     yield "replay of the recorded windows on the measured costs, each window from a standing start"
-    yield from _aligned(oracle_table(results))
+    yield from aligned(oracle_table(results))
     for staircase in results.staircases:
         yield from _staircase(staircase)
     yield ""
@@ -196,7 +196,8 @@ def _staircase(staircase: Staircase) -> Iterator[str]:
     yield f"pass by rows, ms ({staircase.drafter} at work): {cells(staircase.busy_ms)}"
 
 
-def _aligned(table: Table) -> Iterator[str]:
+def aligned(table: Table) -> Iterator[str]:
+    """Yield the lines of a table with its columns one below the other."""
     heads, lines = table
     widths = [max(len(line[column]) for line in (heads, *lines)) for column in range(len(heads))]
     for line in (heads, *lines):

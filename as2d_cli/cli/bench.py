@@ -65,6 +65,14 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter per option is how typer dec
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the time line of an AS2D run for Perfetto.")
     ] = None,
+    shape: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            show_default=False,
+            help="Project what this device would gain with such a model, from random weights of its shape.",
+        ),
+    ] = None,
     oracle: Annotated[
         bool, typer.Option("--oracle/--no-oracle", help="Replay with every choice to find the best one.")
     ] = True,
@@ -75,6 +83,13 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter per option is how typer dec
     for path in (output, html, trace):
         if path is not None and not path.parent.is_dir():  # hours may pass before it is written
             raise OutputError(f"{path}: cannot be written: there is no folder {path.parent}")
+    if shape is not None:
+        if paths or from_file is not None:
+            raise RequestError("--shape replays recorded speech: it takes no files", "leave them out")
+        from as2d_cli.cli.shape import bench_shape
+
+        bench_shape(shape, drafter or (), threads, output)
+        raise typer.Exit
     if from_file is not None:
         if paths:
             raise RequestError("--from measures nothing, so it takes no files", "leave out one of the two")

@@ -50,6 +50,8 @@ class TargetSpec:
     """What the target can be asked to do."""
     max_passage_tokens: int = 0
     """Tokens of the passage and the question that a request may hold; 0: the model listens."""
+    splits_threads: bool = True
+    """Whether its passes can run on fewer threads than its encoder and prompt do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ class AudioTarget:
             languages=self._model.family.languages,
             tasks=self._model.family.tasks,
             max_prompt_tokens=self._model.family.max_prompt_tokens,
+            splits_threads=False,
         )
 
     @property

@@ -23,6 +23,7 @@ from as2d_mnn_llm.engine import MAX_ROWS, Engine
 FILE = "safe_rows.json"
 _TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24)
 _PREFIX = 8
+_PASSES = 2
 _TOLERANCE = 1e-3
 """Largest difference of logits, as a share of their spread: float32 noise is a hundredth of it."""
 
@@ -63,12 +64,13 @@ def find_safe_rows(engine: Engine) -> list[int]:
 
 
 def _decide(engine: Engine, rows: int) -> NDArray[np.float32]:
-    """Return the logits after each of `MAX_ROWS` tokens (fewer if they do not divide), `rows` at a time."""
+    """Return the logits of the first passes of `rows` rows over the same tokens."""
     engine.reset()
+    passes = min(_PASSES, MAX_ROWS // rows)
     tokens = np.random.default_rng(0).integers(0, 256, _PREFIX + MAX_ROWS).tolist()  # in any vocabulary
     engine.prefill(tokens[:_PREFIX])
     found = []
-    for start in range(_PREFIX, len(tokens) - rows + 1, rows):
+    for start in range(_PREFIX, _PREFIX + passes * rows, rows):
         engine.forward(tokens[start : start + rows])
         found.append(engine.logits())
     return np.concatenate(found)

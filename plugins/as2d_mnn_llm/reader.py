@@ -69,6 +69,7 @@ class ReadingTarget:
             languages=(),
             tasks=("ask",),
             max_passage_tokens=MAX_PROMPT_TOKENS - fixed_tokens(model.tokenizer),
+            splits_threads=False,
         )
 
     def open(self, features: Features, request: Request) -> ReadingSession:

@@ -96,7 +96,9 @@ class ShapeTarget:
         model.fill()
         self.tokenizer = ShapeTokenizer()
         vocab = model.shape.decoder.vocab
-        self.spec = TargetSpec(model.features, end_id=vocab - 1, vocab_size=vocab, languages=_LANGUAGES)
+        self.spec = TargetSpec(
+            model.features, end_id=vocab - 1, vocab_size=vocab, languages=_LANGUAGES, splits_threads=False
+        )
 
     def open(self, features: Features, request: Request) -> LlmSession:
         """Do the work of opening a window, for the part of 30 s that `features` are."""

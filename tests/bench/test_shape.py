@@ -1,0 +1,96 @@
+"""The projection for models that are not at hand: recorded speech on costs of their shape."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from as2d_cli.bench.acceptance import recorded_acceptance
+from as2d_cli.bench.shape import ShapeCosts, project
+from as2d_cli.bench.shape_report import record, report
+from as2d_cli.cli.app import app
+from as2d_cli.measure import ROWS, DraftCosts, PairCosts, TargetCosts
+from as2d_cli.model_sources import NoSource
+from as2d_cli.registry import ModelEntry
+from as2d_cli.workers import ModelRef
+
+
+def measured(threads=2, encode_ms=1000.0, step_ms=50.0, row_ms=2.0, token_ms=5.0):
+    steps = {rows: step_ms + row_ms * (rows - 1) for rows in ROWS}
+    target = TargetCosts(encode_ms, steps, steps, row_invariant=True, peak_bytes=2 * 10**9)
+    drafter = DraftCosts(300.0, token_ms, 10**9)
+    return ShapeCosts(PairCosts(target, target, drafter, drafter, threads), 0.25, 0.25, 1.0, 2.0)
+
+
+def test_recorded_speech_is_of_full_windows_with_drafts_mostly_right():
+    acceptance = recorded_acceptance()
+    assert len(acceptance.windows) >= 15
+    for window in acceptance.windows:
+        assert 20 <= window.audio_s <= 30
+        assert window.tokens[-1] == acceptance.end_id
+        assert max(window.tokens + window.draft) < acceptance.vocab_size
+    known = sum(len(set(window.tokens) & set(window.draft)) for window in acceptance.windows)
+    assert known > 0.8 * sum(len(set(window.tokens)) for window in acceptance.windows)
+
+
+def test_a_slow_decoder_gains_what_its_encoder_leaves():
+    projection = project([measured()], recorded_acceptance())
+    assert projection.ways[0].speedup == 1
+    assert projection.chosen.cap > 0
+    assert projection.chosen.slower == 0
+    assert 2 < projection.chosen.speedup < projection.chosen.decode_speedup
+    assert projection.chosen.speedup < 1 / projection.opening
+    assert projection.chosen.tokens_per_step > 3
+
+
+def test_where_verifying_costs_as_much_as_decoding_nothing_is_drafted():
+    projection = project([measured(row_ms=50.0)], recorded_acceptance())
+    assert projection.chosen == projection.ways[0]
+
+
+def test_fewer_threads_are_chosen_if_they_are_faster_than_target_only_on_all():
+    slow_together, apart = measured(row_ms=40.0), measured(threads=1, step_ms=55.0)
+    projection = project([slow_together, apart], recorded_acceptance())
+    assert projection.chosen.threads == 1
+    assert projection.chosen.speedup > 1
+    useless = measured(threads=1, step_ms=400.0)
+    assert project([slow_together, useless], recorded_acceptance()).chosen.cap == 0
+
+
+def test_the_report_says_what_it_is_and_its_record_holds_all_of_it(tmp_path):
+    models = []
+    for name in ("big-shape", "small-shape"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "weights").write_bytes(bytes(2 * 10**8))
+        entry = ModelEntry(name, "scripted", "any", NoSource())
+        models.append(ModelRef(entry, tmp_path / name, 2))
+    origin = {"as2d": "1", "commit": None, "mnn": "3", "utc": "now", "device": "d", "load": 0, "command": "c"}
+    costs, acceptance = [measured()], recorded_acceptance()
+    projection = project(costs, acceptance)
+    text = "\n".join(report(models, costs, projection, acceptance, origin))
+    assert "PROJECTION: the costs are of random weights in the shape of big" in text
+    assert "measured on 25% of its audio" in text
+    assert "big-shape needs 0.2 GB on disk, 2.0 GB of memory" in text
+    assert f"the profile's choice: as2d-{projection.chosen.cap}, target on 2" in text
+    kept = json.loads(record(costs, projection, origin))
+    assert kept["projection"]["chosen"]["cap"] == projection.chosen.cap
+    assert kept["measured"][0]["costs"]["target"]["encode_ms"] == 1000.0
+
+
+def test_an_unknown_shape_and_files_beside_a_shape_are_refused(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        app(["bench", "--shape", "nothing"], prog_name="as2d")
+    assert stopped.value.code == 2
+    assert "choose one of: qwen3-asr-1.7b, qwen2.5-omni-7b" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        app(["bench", "--shape", "qwen3-asr-1.7b", "speech.wav"], prog_name="as2d")
+    assert "takes no files" in capsys.readouterr().err
+
+
+def test_costs_are_scaled_nowhere_but_in_the_opening_of_a_window():
+    acceptance = recorded_acceptance()
+    once, twice = measured(), measured(encode_ms=2000.0)
+    one, two = (project([own], acceptance).ways[0] for own in (once, twice))
+    mean_s = sum(window.audio_s for window in acceptance.windows) / len(acceptance.windows)
+    assert two.window_s - one.window_s == pytest.approx(mean_s / 30)
+    assert replace(one, window_s=two.window_s) == two
