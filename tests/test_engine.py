@@ -368,3 +368,15 @@ def test_other_threads_for_the_passes_are_another_process_and_the_same_text(plai
         engine.share_threads(1)
         assert engine.process_ids[0] != before[0]
         assert tokens(engine.run(tasks(6))) == plain
+
+
+def test_drafts_run_ahead_into_the_next_windows_and_files(plain):
+    unused = DecodeSettings(cap=0)  # the target takes its time
+    given = [replace(task, traced=True, decode=unused) for task in (*tasks(3, group=0), *tasks(3, group=1))]
+    pace = settings({"encode_ms": 50.0, "step_ms": 5.0}, {"start_delay_ms": 20.0, "delay_ms": 1.0})
+    with Engine(pace) as engine:
+        traces = [outcome.result.trace for outcome in engine.run(given)]
+    assert traces[0].draft_began_s < traces[0].steps[0].began_s, "before the target has heard the window"
+    for trace in traces[1:]:
+        assert max(trace.published_s) < trace.began_s, "complete before the target comes to the window"
+    assert traces[3].draft_began_s < traces[1].began_s, "of the next file, too, windows before"
