@@ -303,7 +303,8 @@ class TargetWorker:
         if not job.drafted:
             return EMPTY
         draft = self._slots.stream(job.slot).reader(job.epoch, self._target.spec.vocab_size)
-        if self._draft_languages is not None and self._language not in self._draft_languages:
+        useful = self._draft_languages
+        if useful is not None and self._language and self._language not in useful:
             draft.cancel()
             return EMPTY
         return draft

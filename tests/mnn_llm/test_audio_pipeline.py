@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 import soundfile
 
-from as2d_cli import transcribe
-
 DATA = Path(__file__).parents[1] / "data"
 PAIRS = [("qwen2_audio", "qwen2_5_omni"), ("qwen2_5_omni", "qwen2_5_omni"), ("qwen3_asr", "qwen3_asr")]
 
@@ -38,15 +36,12 @@ def recording(tmp_path):
 
 
 @pytest.mark.parametrize(("target", "drafter"), PAIRS)
-def test_drafts_change_nothing_and_every_window_is_heard(models, recording, target, drafter):
-    def run(drafter):
-        (outcome,) = transcribe(recording, model=target, drafter=drafter, vad=False, threads=1)
-        assert outcome.error is None
-        return outcome
-
-    alone, drafted = run("none"), run(drafter)
-    assert drafted.transcript.text == alone.transcript.text
-    segments = alone.transcript.segments
-    assert len(segments) >= 2
-    assert segments[0].start_s == 0
-    assert segments[-1].end_s == pytest.approx(40, abs=0.1)
+def test_drafts_change_nothing_and_every_window_is_heard(as2d, models, recording, target, drafter):
+    pair = ["--model", target, "--drafter", drafter, "--budget", "4"]
+    run = as2d("transcribe", recording, *pair, "--compare", "--no-vad", "--json")
+    assert run.code == 0
+    spoken, report = run.records()
+    assert report["report"]["comparison"]["identical"] == report["report"]["comparison"]["windows"] >= 2
+    assert report["report"]["stats"]["drafted"] > 0
+    assert spoken["segments"][0]["start"] == 0
+    assert spoken["segments"][-1]["end"] == pytest.approx(40, abs=0.1)
