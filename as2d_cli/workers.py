@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
@@ -20,6 +20,7 @@ from typing import TypeAlias
 from as2d_cli import plugins
 from as2d_cli.decoding import (
     EMPTY,
+    LUCK,
     Aligner,
     Alignment,
     AlignMode,
@@ -27,6 +28,7 @@ from as2d_cli.decoding import (
     DraftReader,
     DraftState,
     FixedBudget,
+    Hazard,
     PassageFinder,
     Policy,
     Retokenizer,
@@ -171,11 +173,11 @@ class DecodeSettings:
     name: str = ""
     """Windows with one name share a policy: the first one's, with what it learns from all of them."""
 
-    def policy(self) -> Policy:
-        """Return a new policy, which has learned nothing yet."""
+    def policy(self, luck: Sequence[float] | None = None) -> Policy:
+        """Return a new policy, which begins with counts of a `Hazard`, or has learned nothing yet."""
         if self.draft_tokens is not None:
             return FixedBudget(self.draft_tokens)
-        return Controller(StepCosts(self.idle_ms, self.busy_ms), cap=self.cap)
+        return Controller(StepCosts(self.idle_ms, self.busy_ms), Hazard(luck), self.cap)
 
 
 def run_target(pipe: Connection, model: ModelRef, settings: DecodeSettings, inner: ModelRef | None) -> None:
@@ -323,15 +325,16 @@ class TargetWorker:
                 pipe.send(Told(f"a draft failed, which costs only speed: {error.message}"))
             return EMPTY
 
-    def _aligner(self, settings: DecodeSettings) -> Alignment:
-        return PassageFinder() if self._inner and self._inner.passages else Aligner(settings.align)
+    @property
+    def _searches(self) -> bool:
+        return self._inner is not None and self._inner.passages
 
     def _steps(
         self, session: TargetSession, draft: DraftReader, job: Job, pipe: Connection
     ) -> Iterator[Step]:
         settings = job.decode or self._settings
-        aligner = self._aligner(settings)
-        policy = self._policies.setdefault(settings.name, settings.policy())
+        aligner: Alignment = PassageFinder() if self._searches else Aligner(settings.align)
+        policy = self._policies.setdefault(settings.name, settings.policy(LUCK if self._searches else None))
         told, tokens = time.perf_counter(), 0
         steps = decode(session, draft, aligner, policy, end_id=self._target.spec.end_id)
         for count, step in enumerate(steps, start=1):

@@ -10,7 +10,7 @@ from as2d_cli.decoding.coupled import Coupling
 from as2d_cli.decoding.drafting import fill
 from as2d_cli.decoding.following import Channel, FollowedDraft, Follower
 from as2d_cli.decoding.loop import Alignment, decode
-from as2d_cli.decoding.passages import PassageFinder
+from as2d_cli.decoding.passages import LUCK, PassageFinder
 from as2d_cli.decoding.protocols import END, DraftToken
 from as2d_cli.decoding.retokenize import Retokenizer
 from as2d_cli.decoding.stream import EMPTY, DraftReader, DraftState, DraftStream, DraftWriter, finished_draft
@@ -18,6 +18,7 @@ from as2d_cli.decoding.stream import EMPTY, DraftReader, DraftState, DraftStream
 __all__ = [
     "EMPTY",
     "END",
+    "LUCK",
     "SERIAL_MODES",
     "WHOLE_DRAFT",
     "AlignMode",

@@ -1,7 +1,16 @@
 import numpy as np
 import pytest
 
-from as2d_cli.decoding import EMPTY, Controller, FixedBudget, PassageFinder, decode, finished_draft
+from as2d_cli.decoding import (
+    EMPTY,
+    LUCK,
+    Controller,
+    FixedBudget,
+    Hazard,
+    PassageFinder,
+    decode,
+    finished_draft,
+)
 from as2d_scripted import ScriptedSession
 
 END = 99
@@ -51,7 +60,8 @@ def test_nothing_in_nothing_is_found():
 def decoded(script, passages, policy):
     session = ScriptedSession([*script, END], prompt=[100], vocab_size=101, max_tokens=500)
     draft = finished_draft(passages, 101) if passages else EMPTY
-    steps = list(decode(session, draft, PassageFinder(), policy, end_id=END))
+    stands_still = float  # so that passes cost what they usually do
+    steps = list(decode(session, draft, PassageFinder(), policy, end_id=END, clock=stands_still))
     return [token for step in steps for token in step.tokens], steps
 
 
@@ -78,8 +88,8 @@ def test_a_passage_said_again_in_every_file_takes_few_passes():
 
 def test_where_nothing_fits_hardly_anything_is_proposed():
     noise = np.random.default_rng(7)
-    policy = Controller()
+    policy = Controller(hazard=Hazard(LUCK))
     for _ in range(4):
         script, passages = noise.integers(0, 98, 150).tolist(), noise.integers(0, 98, 2000).tolist()
         _, steps = decoded(script, passages, policy)
-    assert sum(step.proposed for step in steps) <= len(steps)
+        assert sum(step.proposed for step in steps) <= 1.25 * len(steps), "one candidate is free"
