@@ -6,16 +6,15 @@ features and drafting run ahead. Nothing here writes files or knows a terminal.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 from as2d_cli.audio import open_audio
+from as2d_cli.comparison import Compared, Comparison
 from as2d_cli.engine import Engine, WindowOutcome, WindowTask
 from as2d_cli.errors import As2dError, AudioError
 from as2d_cli.guard import DraftGuard
@@ -26,35 +25,6 @@ from as2d_cli.windows import split
 
 NOTHING_SAID = WindowResult("", (), None)
 """What becomes of a window in which nobody speaks."""
-COMPARE_BLOCK = 8
-"""Windows decoded both ways before the next ones: long enough for drafting ahead to show, short enough
-for both ways to meet the same machine."""
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Drafted against target-only decoding of the same windows in the same run; `+` adds."""
-
-    windows: int = 0
-    identical: int = 0
-    slower: int = 0
-    """Windows on which the target took longer with drafts than without."""
-    undecided: int = 0
-    """Windows that could not be compared, because one of the two ways failed."""
-    drafted_s: float = 0.0
-    plain_s: float = 0.0
-    """Wall time of all windows with drafts, and without on all threads."""
-    differing: tuple[tuple[int, float], ...] = ()
-    """Where the tokens differ: number of the file in the run, start of the window in seconds."""
-
-    def __add__(self, other: Comparison) -> Comparison:
-        """Field-wise sum."""
-        return Comparison(*(getattr(self, name) + getattr(other, name) for name in Comparison.__slots__))
-
-    @property
-    def speedup(self) -> float:
-        """Pooled: target-only wall time over wall time with drafts."""
-        return self.plain_s / self.drafted_s if self.drafted_s else 0.0
 
 
 @dataclass(slots=True)
@@ -125,10 +95,14 @@ class Pipeline:
         self._engine = engine
         self._request = request
         self._on_window = on_window
-        self._compare = compare
         self._guard = guard
+        self._compared = Compared(engine) if compare else None
         self._speech = SpeechDetector() if vad else None
-        self.comparison: Comparison | None = Comparison() if compare else None
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """What both ways came to so far, if they are compared."""
+        return self._compared.found if self._compared else None
 
     def run(self, sources: Iterable[Path | BinaryIO]) -> Iterator[FileWork]:
         """Yield each file once it is finished, in the order given.
@@ -138,7 +112,8 @@ class Pipeline:
         """
         files: deque[FileWork] = deque()
         tasks = self._tasks(sources, files)
-        outcomes = self._compared(tasks) if self._compare else self._engine.run(tasks, guard=self._guard)
+        both = self._compared
+        outcomes = both.run(tasks) if both else self._engine.run(tasks, guard=self._guard)
         first = 0
         for outcome in outcomes:
             work = files[outcome.task.group - first]
@@ -169,22 +144,6 @@ class Pipeline:
         if self._speech is None or self._speech.hears_speech(window.samples):
             return None
         return NOTHING_SAID
-
-    def _compared(self, tasks: Iterator[WindowTask]) -> Iterator[WindowOutcome]:
-        """Decode blocks of windows both ways, first one then the other in turn."""
-        drafted_first = True
-        while block := list(islice(tasks, COMPARE_BLOCK)):
-            order = (True, False) if drafted_first else (False, True)
-            runs = {drafted: self._timed(block, drafted) for drafted in order}
-            drafted_first = not drafted_first
-            assert self.comparison is not None
-            self.comparison += _comparison(*runs[True], *runs[False])
-            yield from runs[True][0]
-
-    def _timed(self, block: list[WindowTask], drafted: bool) -> tuple[list[WindowOutcome], float]:
-        began = time.perf_counter()
-        outcomes = list(self._engine.run(block, drafted=drafted))
-        return outcomes, time.perf_counter() - began
 
 
 def _windows(work: FileWork) -> Generator[Window, None, None]:
@@ -221,26 +180,3 @@ def _doubt(place: Span, result: WindowResult) -> str:
         "reached the model's limit before its end"
     ] * result.unfinished
     return f"the text from {place.start_s:.1f} s to {place.end_s:.1f} s {' and '.join(found)}: check it"
-
-
-def _comparison(
-    drafted: list[WindowOutcome], drafted_s: float, plain: list[WindowOutcome], plain_s: float
-) -> Comparison:
-    decided = [
-        (ours.task, ours.result, other.result)
-        for ours, other in zip(drafted, plain, strict=True)
-        if ours.result and other.result and not ours.task.settled
-    ]
-    failed_once = sum(
-        (ours.result is None) != (other.result is None) for ours, other in zip(drafted, plain, strict=True)
-    )
-    differing = [task for task, ours, other in decided if ours.tokens != other.tokens]
-    return Comparison(
-        windows=len(decided),
-        identical=len(decided) - len(differing),
-        slower=sum(ours.stats.wall_s > other.stats.wall_s for _, ours, other in decided),
-        undecided=failed_once,
-        drafted_s=drafted_s,
-        plain_s=plain_s,
-        differing=tuple((task.group, task.window.span.start_s) for task in differing),
-    )

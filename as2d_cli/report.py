@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from as2d_cli.budget import Budget
-from as2d_cli.pipeline import Comparison
+from as2d_cli.comparison import Comparison
 from as2d_cli.types import DecodeStats
 
 
@@ -45,6 +45,8 @@ class RunReport:
     """Windows decoded without drafts because these had come to cost time."""
     stopped: bool = False
     """Whether the first failure ended the run, as asked."""
+    noun: str = "file"
+    """What `files`, `done`, `skipped` and `failed` count."""
 
     @property
     def rtfx(self) -> float:
@@ -118,13 +120,15 @@ class RunReport:
         }
 
     def _files_line(self) -> str:
-        parts = [f"{self.done} of {_count(self.files, 'file')} done"]
+        parts = [f"{self.done} of {_count(self.files, self.noun)} done"]
         parts += [f"{self.skipped} skipped"] if self.skipped else []
         parts += [f"{self.failed} failed"] if self.failed else []
         parts += ["stopped at the first failure"] if self.stopped else []
         return ("interrupted: " if self.interrupted else "") + ", ".join(parts)
 
     def _speed_line(self) -> str:
+        if not self.audio_s:  # a model that reads
+            return f"{self.wall_s:.1f} s, model loaded in {self.load_s:.1f} s"
         return (
             f"{self.audio_s:.1f} s of audio in {self.wall_s:.1f} s ({self.rtfx:.1f}x real time), "
             f"models loaded in {self.load_s:.1f} s"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from as2d_cli.pipeline import Comparison
+from as2d_cli.comparison import Comparison
 from as2d_cli.report import RunReport
 from as2d_cli.types import DecodeStats
 

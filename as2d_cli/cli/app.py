@@ -20,6 +20,7 @@ from as2d_cli.errors import As2dError
 
 _COMMANDS = {
     "transcribe": "Write down what is said in audio files.",
+    "ask": "Answer questions about what is said in audio files.",
     "models": "List, fetch, check and remove models.",
     "profile": "Measure, show and forget what drafts are worth on this device.",
     "bench": "Decode the same windows in every mode and compare.",

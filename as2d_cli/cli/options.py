@@ -34,12 +34,11 @@ def batch_request(options: BatchOptions) -> tuple[BatchRequest, tuple[str, ...]]
     formats = _formats(options)
     registry = load_registry()
     target, drafter = registry.choose(options.model, options.drafter)
-    budget = _count("budget", options.budget, least=0)
+    decode, budget = decode_settings(options)
     if budget == 0:
         drafter = None
     _refuse_idle_options(options, formats, drafter)
     _refuse_contradictions(options)
-    decode = _decode_settings(options, budget)
     prompt = joined_prompt(options.prompt, options.hotwords)
     inputs = find_given(options)
     return BatchRequest(
@@ -103,12 +102,13 @@ def _formats(options: BatchOptions) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _decode_settings(options: BudgetOptions, budget: int | None) -> DecodeSettings:
+def decode_settings(options: BudgetOptions) -> tuple[DecodeSettings, int | None]:
+    """Return how drafts are to be used, and the most candidates that are asked for. Raises `RequestError`."""
+    budget = _count("budget", options.budget, least=0)
+    draft_tokens = _count("draft-tokens", options.draft_tokens, least=1)
     return DecodeSettings(
-        _count("draft-tokens", options.draft_tokens, least=1),
-        _align(options.align),
-        MAX_CANDIDATES if budget is None else budget,
-    )
+        draft_tokens, _align(options.align), MAX_CANDIDATES if budget is None else budget
+    ), budget
 
 
 def _count(option: str, text: str, least: int) -> int | None:

@@ -16,6 +16,9 @@ import typer
 from as2d_cli.cli import completion
 from as2d_cli.languages import AUTO
 
+READER = "qwen2.5-coder-1.5b"
+"""The default of `--reader`: the smallest model that answers well (docs/models.md)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -228,5 +231,55 @@ class BatchOptions(RunOptions, FileOptions, BudgetOptions, SpeechOptions, ModelO
     """All of `as2d transcribe`; the bases stand in reverse, as dataclasses order their fields."""
 
 
-COMMANDS: dict[str, type[Options]] = {"transcribe": BatchOptions}
+@dataclass(frozen=True, kw_only=True)
+class AskOptions(RunOptions, BudgetOptions, SpeechOptions, ModelOptions, InputOptions):
+    """All of `as2d ask`. The reader's drafts are what a budget or a comparison is for."""
+
+    question: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--question",
+            "-q",
+            metavar="TEXT",
+            allow_from_autoenv=False,
+            help="What to answer; may be given more than once.",
+        ),
+    ] = None
+    questions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST|-", allow_from_autoenv=False, help="Also the questions listed there, one a line."
+        ),
+    ] = None
+    reader: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            autocompletion=completion.models,
+            help="Language model that answers from the transcript.",
+        ),
+    ] = READER
+    reader_drafter: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|none",
+            autocompletion=completion.drafters,
+            help="Smaller model that drafts the answers [default: the reader's pair's].",
+        ),
+    ] = None
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json/--no-json",
+            show_default=False,
+            help="Print one JSON object per answer, and one with the report.",
+        ),
+    ] = False
+    quiet: Annotated[  # without the short form: -q is the question
+        bool,
+        typer.Option("--quiet/--no-quiet", show_default=False, help="Say nothing but answers and errors."),
+    ] = False
+
+
+COMMANDS: dict[str, type[Options]] = {"transcribe": BatchOptions, "ask": AskOptions}
 """The commands that take settings, with their options. An option of one name is the same setting in all."""

@@ -33,7 +33,7 @@ class TextResults:
         """Write the text of one file, if it has any."""
         text = write_txt(outcome.transcript) if outcome.transcript else ""
         if text:
-            _write(self._separator + text)
+            write_out(self._separator + text)
             self._separator = "\n"
 
     def report(self, report: RunReport) -> None:
@@ -45,7 +45,7 @@ class JsonResults:
 
     def file(self, outcome: FileOutcome) -> None:
         """Write one outcome."""
-        record: dict[str, Any] = {"file": _name(outcome.source)}
+        record: dict[str, Any] = {"file": name_of(outcome.source)}
         if outcome.transcript is not None:
             record |= document(outcome.transcript)
             record["stats"] = stats_dict(outcome.stats)
@@ -55,19 +55,20 @@ class JsonResults:
         else:
             record["skipped"] = True
         if outcome.written or outcome.kept:
-            record["outputs"] = [_name(path) for path in (*outcome.kept, *outcome.written)]
-        _write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
+            record["outputs"] = [name_of(path) for path in (*outcome.kept, *outcome.written)]
+        write_out(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
 
     def report(self, report: RunReport) -> None:
         """Write the report."""
-        _write(json.dumps({"report": report.as_dict()}, ensure_ascii=False, allow_nan=False) + "\n")
+        write_out(json.dumps({"report": report.as_dict()}, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def _name(path: Path) -> str:
+def name_of(path: Path) -> str:
     """Return a path as text; bytes of it that are no UTF-8 are replaced."""
     return os.fsencode(path).decode("utf-8", "replace")
 
 
-def _write(text: str) -> None:
+def write_out(text: str) -> None:
+    """Write to stdout at once."""
     sys.stdout.buffer.write(text.encode("utf-8", "ignore"))
     sys.stdout.buffer.flush()

@@ -32,7 +32,7 @@ def run(options: BatchOptions) -> ExitCode:
 
     if not options.files and options.files_from is None:
         raise typer.BadParameter("Missing argument 'FILE...'.")
-    signal.signal(signal.SIGINT, _interrupt)
+    interrupt()
     request, notes = batch_request(options)
     messages = Messages(quiet=options.is_quiet, verbose=options.is_verbose)
     for note in notes:
@@ -42,8 +42,12 @@ def run(options: BatchOptions) -> ExitCode:
         return _Run(batch, messages, display, JsonResults() if options.json else TextResults()).show()
 
 
+def interrupt() -> None:
+    """Have Ctrl-C end a run in order at first, and at once the second time."""
+    signal.signal(signal.SIGINT, _interrupt)
+
+
 def _interrupt(number: int, frame: object) -> NoReturn:
-    """End the run in order at the first Ctrl-C, and at once at the second."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     raise KeyboardInterrupt
 

@@ -1,0 +1,95 @@
+"""What `as2d ask` puts on stdout: answers with their times, or one JSON object per line. Always UTF-8."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Protocol
+
+from as2d_cli.asking import Answer, AskReport, AskRequest
+from as2d_cli.cli.results import name_of, write_out
+from as2d_cli.report import stats_dict
+from as2d_cli.types import Span
+
+
+class Answers(Protocol):
+    """Takes answers as they come, and the report at the end."""
+
+    def answer(self, answer: Answer) -> None:
+        """Show one answer."""
+
+    def report(self, report: AskReport) -> None:
+        """Show the report."""
+
+
+class TextAnswers:
+    """One answer after the other, each with the times it rests on; of what failed nothing."""
+
+    def __init__(self, *, named: bool) -> None:
+        """With `named`, say before each answer what it answers."""
+        self._named = named
+        self._separator = ""
+
+    def answer(self, answer: Answer) -> None:
+        """Write one answer."""
+        if answer.text is None:
+            return
+        name = f"{name_of(answer.source)}: {answer.question}\n" if self._named else ""
+        times = "".join(f" [{_clock(span.start_s)}-{_clock(span.end_s)}]" for span in answer.spans)
+        write_out(f"{self._separator}{name}{answer.text}{times}\n")
+        self._separator = "\n"
+
+    def report(self, report: AskReport) -> None:
+        """Write nothing: stdout is for answers."""
+
+
+class JsonAnswers:
+    """One object per answer, and one with the report."""
+
+    def __init__(self, request: AskRequest) -> None:
+        """Name the models of `request` in every object."""
+        drafter = request.drafter.name if request.drafter else None
+        self._models = {
+            "listener": request.listening.target.name,
+            "reader": request.reader.name,
+            "drafter": drafter,
+        }
+
+    def answer(self, answer: Answer) -> None:
+        """Write one answer."""
+        record: dict[str, Any] = {"file": name_of(answer.source), "question": answer.question}
+        if answer.error is not None:
+            record |= {"error": answer.error.message, "hint": answer.error.hint}
+        else:
+            record |= {
+                "answer": answer.text,
+                "found": answer.is_found,
+                "times": [_times(span) for span in answer.spans],
+                "whole_transcript": answer.is_whole,
+                "models": self._models,
+                "stats": stats_dict(answer.stats),
+                "warnings": list(answer.warnings),
+            }
+        _write(record)
+
+    def report(self, report: AskReport) -> None:
+        """Write the report."""
+        _write({"report": report.as_dict()})
+
+
+def _write(record: dict[str, Any]) -> None:
+    write_out(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _times(span: Span) -> dict[str, float]:
+    return {"start": round(span.start_s, 3), "end": round(span.end_s, 3)}
+
+
+def _clock(seconds: float) -> str:
+    """Return a moment as people write it.
+
+    >>> _clock(75.4), _clock(3675)
+    ('1:15', '1:01:15')
+    """
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,145 @@
+"""`as2d ask`: questions about what is said, and their answers."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import typer
+
+from as2d_cli.cli.exit_codes import ExitCode
+from as2d_cli.cli.messages import Messages
+from as2d_cli.cli.parameters import AskOptions, BatchOptions
+from as2d_cli.cli.run import interrupt
+from as2d_cli.cli.settings import configured
+from as2d_cli.errors import As2dError, RequestError
+from as2d_cli.sources import printable
+
+if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
+    from as2d_cli.asking import Answer, Asking, AskReport, AskRequest
+    from as2d_cli.cli.answers import Answers
+    from as2d_cli.cli.display import TerminalDisplay
+
+_STDIN = "-"
+_OF_THE_READER = frozenset({"align", "budget", "compare", "draft_tokens"})
+"""Options that are about the reader's drafts, not about those of the model that listens."""
+
+
+def ask(options: AskOptions) -> ExitCode:
+    """Answer questions about what is said in audio files, from a transcript.
+
+    Answers go to stdout, each with the place in the recording that it rests on, everything else to stderr.
+    "Not in the recording." is an answer, too. Without -q, questions are read from standard input, one a line.
+    """
+    from as2d_cli.asking import Asking
+    from as2d_cli.cli.answers import JsonAnswers, TextAnswers
+    from as2d_cli.cli.display import TerminalDisplay
+
+    if not options.files and options.files_from is None:
+        raise typer.BadParameter("Missing argument 'FILE...'.")
+    interrupt()
+    request, notes = _ask_request(options)
+    messages = Messages(quiet=options.is_quiet, verbose=options.is_verbose)
+    for note in notes:
+        messages.note(note)
+    single = len(request.questions) == len(request.listening.inputs) == 1
+    answers = JsonAnswers(request) if options.json else TextAnswers(named=not single)
+    with TerminalDisplay(messages, bar=options.progress) as display:
+        return _Run(Asking(request, display), messages, display, answers).show()
+
+
+app = configured(ask, AskOptions)
+
+
+def _ask_request(options: AskOptions) -> tuple[AskRequest, tuple[str, ...]]:
+    """Return what is asked for, and what to tell of the search for inputs. Raises `RequestError`."""
+    from as2d_cli.asking import AskRequest
+    from as2d_cli.cli.options import batch_request, decode_settings
+    from as2d_cli.registry import load_registry
+
+    questions = _questions(options)
+    reader, drafter = load_registry().choose(options.reader, options.reader_drafter)
+    shared = {
+        one.name: getattr(options, one.name) for one in fields(BatchOptions) if hasattr(options, one.name)
+    }
+    heard = {name: value for name, value in shared.items() if name not in _OF_THE_READER}
+    listening = BatchOptions(**{**heard, "json": True, "given": options.given - _OF_THE_READER})
+    batch, notes = batch_request(listening)
+    decode, budget = decode_settings(options)
+    if budget == 0:
+        drafter = None
+    if drafter is None and options.compare:
+        raise RequestError("--compare does nothing without a drafter", "choose one with --reader-drafter")
+    automatic = options.reader_drafter is None and budget is None and decode.draft_tokens is None
+    return AskRequest(
+        listening=batch,
+        questions=questions,
+        reader=reader,
+        drafter=drafter,
+        auto_budget=automatic and not options.compare,
+        compare=options.compare,
+        decode=decode,
+    ), notes
+
+
+def _questions(options: AskOptions) -> tuple[str, ...]:
+    """Return the questions, each once. Raises `RequestError` if there is none."""
+    from as2d_cli.inputs import read_list
+
+    given = list(options.question or ())
+    source = options.questions
+    if source is None and not given and not sys.stdin.isatty():
+        source = _STDIN
+    if source == _STDIN and _STDIN in (*(options.files or ()), options.files_from):
+        raise RequestError("standard input cannot be both a recording and questions", "ask with -q")
+    if source is not None:
+        given += read_list(source, null=False)
+    asked = tuple(dict.fromkeys(text for one in given if (text := one.strip())))
+    if not asked:
+        raise RequestError("there is no question", "ask with -q, or give a list with --questions")
+    return asked
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Questions, and where what comes of them goes."""
+
+    asking: Asking
+    messages: Messages
+    display: TerminalDisplay
+    answers: Answers
+
+    def show(self) -> ExitCode:
+        """Show the answers as they come; the report is shown however it ends."""
+        try:
+            with closing(self.asking.run()) as answers:
+                for answer in answers:
+                    with self.display.aside():
+                        self._tell(answer)
+                        self.answers.answer(answer)
+        except KeyboardInterrupt:
+            self._conclude(self.asking.report(interrupted=True))
+            return ExitCode.INTERRUPTED
+        except As2dError:
+            report = self.asking.report(interrupted=True)
+            if report.listening.done or report.listening.failed:
+                self._conclude(report)
+            raise
+        report = self.asking.report()
+        self._conclude(report)
+        return ExitCode.OK if report.succeeded else ExitCode.SOME_FAILED
+
+    def _tell(self, answer: Answer) -> None:
+        name = printable(str(answer.source))
+        for warning in answer.warnings:
+            self.messages.note(f"{name}: warning: {warning}")
+        if answer.error is not None:
+            self.messages.failure(answer.source, answer.error)
+
+    def _conclude(self, report: AskReport) -> None:
+        self.display.stop()
+        for line in report.lines():
+            (self.messages.line if report.is_doubtful else self.messages.note)(line)
+        self.answers.report(report)

@@ -1,0 +1,90 @@
+"""Decodes the same windows with drafts and without, in one run, and compares."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from as2d_cli.engine import Engine, WindowOutcome, WindowTask
+
+COMPARE_BLOCK = 8
+"""Windows decoded both ways before the next ones: long enough for drafting ahead to show, short enough
+for both ways to meet the same machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Drafted against target-only decoding of the same windows in the same run; `+` adds."""
+
+    windows: int = 0
+    identical: int = 0
+    slower: int = 0
+    """Windows on which the target took longer with drafts than without."""
+    undecided: int = 0
+    """Windows that could not be compared, because one of the two ways failed."""
+    drafted_s: float = 0.0
+    plain_s: float = 0.0
+    """Wall time of all windows with drafts, and without on all threads."""
+    differing: tuple[tuple[int, float], ...] = ()
+    """Where the tokens differ: number of the file in the run, start of the window in seconds."""
+
+    def __add__(self, other: Comparison) -> Comparison:
+        """Field-wise sum."""
+        return Comparison(*(getattr(self, name) + getattr(other, name) for name in Comparison.__slots__))
+
+    @property
+    def speedup(self) -> float:
+        """Pooled: target-only wall time over wall time with drafts."""
+        return self.plain_s / self.drafted_s if self.drafted_s else 0.0
+
+
+class Compared:
+    """Runs windows through an engine as the engine itself does, but both ways."""
+
+    def __init__(self, engine: Engine, before: WindowTask | None = None) -> None:
+        """Run `before`, untimed, ahead of each way: models then have nothing left over from the other."""
+        self._engine = engine
+        self._before = [] if before is None else [before]
+        self._drafted_first = True
+        self.found = Comparison()
+
+    def run(self, tasks: Iterable[WindowTask]) -> Iterator[WindowOutcome]:
+        """Decode blocks of windows both ways, first one then the other in turn; yield those with drafts."""
+        source = iter(tasks)
+        while block := list(islice(source, COMPARE_BLOCK)):
+            order = (True, False) if self._drafted_first else (False, True)
+            runs = {drafted: self._timed(block, drafted) for drafted in order}
+            self._drafted_first = not self._drafted_first
+            self.found += _comparison(*runs[True], *runs[False])
+            yield from runs[True][0]
+
+    def _timed(self, block: list[WindowTask], drafted: bool) -> tuple[list[WindowOutcome], float]:
+        list(self._engine.run(self._before))
+        began = time.perf_counter()
+        outcomes = list(self._engine.run(block, drafted=drafted))
+        return outcomes, time.perf_counter() - began
+
+
+def _comparison(
+    drafted: list[WindowOutcome], drafted_s: float, plain: list[WindowOutcome], plain_s: float
+) -> Comparison:
+    decided = [
+        (ours.task, ours.result, other.result)
+        for ours, other in zip(drafted, plain, strict=True)
+        if ours.result and other.result and not ours.task.settled
+    ]
+    failed_once = sum(
+        (ours.result is None) != (other.result is None) for ours, other in zip(drafted, plain, strict=True)
+    )
+    differing = [task for task, ours, other in decided if ours.tokens != other.tokens]
+    return Comparison(
+        windows=len(decided),
+        identical=len(decided) - len(differing),
+        slower=sum(ours.stats.wall_s > other.stats.wall_s for _, ours, other in decided),
+        undecided=failed_once,
+        drafted_s=drafted_s,
+        plain_s=plain_s,
+        differing=tuple((task.group, task.window.span.start_s) for task in differing),
+    )
