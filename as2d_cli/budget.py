@@ -113,7 +113,8 @@ def _refusal(splits: Sequence[PairCosts], memory_limit_bytes: int | None) -> str
     """Return why this pair may not draft, however fast it is."""
     needed = splits[0].target.peak_bytes + splits[0].drafter.peak_bytes
     if memory_limit_bytes is not None and needed > memory_limit_bytes:
-        return f"both models need {needed / 1e6:.0f} MB, the limit is {memory_limit_bytes / 1e6:.0f} MB"
+        left = max(0, memory_limit_bytes) / 1e6
+        return f"both models need {needed / 1e6:.0f} MB, the limit leaves them {left:.0f} MB"
     if not all(own.target.row_invariant for own in splits):
         return "this target decides rows together otherwise than one by one: drafts could change its text"
     return None

@@ -134,7 +134,7 @@ def measure_target(target: Target, seconds: float) -> TargetCosts:
         short_ms={rows: _usual(steps[SHORT_TOKENS, rows]) for rows in ROWS},
         long_ms={rows: _usual(steps[LONG_TOKENS, rows]) for rows in ROWS},
         row_invariant=_is_row_invariant(session),
-        peak_bytes=_peak_bytes(),
+        peak_bytes=peak_bytes(),
     )
 
 
@@ -149,7 +149,7 @@ def measure_drafter(drafter: Drafter, is_enough: Callable[[], bool]) -> DraftCos
         for number, ms in enumerate(_paces(drafter, features, request)):
             (tokens if number else encode).append(ms)
     # a drafter that wrote nothing for noise: its encoder bounds what a token costs
-    return DraftCosts(_usual(encode), _usual(tokens or encode), _peak_bytes())
+    return DraftCosts(_usual(encode), _usual(tokens or encode), peak_bytes())
 
 
 def _paces(drafter: Drafter, features: Features, request: Request) -> Iterable[float]:
@@ -211,6 +211,7 @@ def _usual(times_ms: list[float]) -> float:
     return float(np.quantile(times_ms, 0.25))
 
 
-def _peak_bytes() -> int:
+def peak_bytes() -> int:
+    """Return the most memory that this process has used so far."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

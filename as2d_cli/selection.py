@@ -11,7 +11,7 @@ from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.device import fixed_work_ms, is_quiet
 from as2d_cli.engine import Engine, EngineSettings
 from as2d_cli.errors import ModelError, OutputError
-from as2d_cli.measure import PairCosts
+from as2d_cli.measure import PairCosts, peak_bytes
 from as2d_cli.workers import ModelRef
 
 _DRIFT = 1.3
@@ -94,7 +94,8 @@ class Selection:
         return budget
 
     def _budget(self, drafter: str, costs: Sequence[PairCosts]) -> Budget:
-        return choose_budget(costs, drafter, self.memory_limit_bytes)
+        limit = self.memory_limit_bytes
+        return choose_budget(costs, drafter, None if limit is None else limit - peak_bytes())
 
 
 def _drift(stored: profile.Profile) -> float:

@@ -142,4 +142,6 @@ def test_a_memory_limit_leaves_out_a_drafter_that_would_pay(pair_costs):
     profile.store(profile.profile_key(pair.target, pair.drafter), (pair_costs(5.0, 0.2, decode_threads=1),))
     chosen, budget = Selection(pair, memory_limit_bytes=600_000_000).stored()
     assert chosen.drafter is None
-    assert "the limit is 600 MB" in budget.reason
+    assert "both models need 700 MB, the limit leaves them" in budget.reason
+    roomy, _ = Selection(pair, memory_limit_bytes=4_000_000_000).stored()
+    assert roomy.drafter is not None
