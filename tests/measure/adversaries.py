@@ -1,9 +1,9 @@
-"""How much `auto` loses with drafters that are of no use: as2d bench with each of them, beside the target alone.
+"""What `auto` loses with drafters that are of no use: as2d bench with each of them, beside the target alone.
 
     python tests/measure/adversaries.py FOLDER... [--windows 24] [--repeats 2]
 
-Their drafters are quick and always wrong, quick and right but late, dying in every window, silent, or real but
-given no processor of its own. All look good in a profile, which only knows what they cost.
+All but the last say what nobody said: at once, slowly, after three seconds, dying in every window, in a
+loop. All look good in a profile, which knows only what they cost.
 """
 
 from __future__ import annotations
