@@ -1,4 +1,4 @@
-"""Transcription for programs: what `as2d transcribe` does, as a function.
+"""Transcription for programs: what `as2d transcribe` and `as2d translate` do, as a function.
 
 For example:
 
@@ -39,6 +39,7 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     model: str | None = None,
     drafter: str | None = None,
     language: str | None = None,
+    translate_to: str | None = None,
     prompt: str | None = None,
     hotwords: Sequence[str] = (),
     word_timestamps: bool = False,
@@ -53,10 +54,11 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     `paths` are files, folders and patterns as on the command line, `-` is standard input. `model` and
     `drafter` are names of models.toml, by default the default pair; the drafter `"none"` decodes without
     drafts, which gives the same text. `language` is a Whisper code or an English name, None detects it in
-    each file. Windows are taken to follow `hotwords` and `prompt`; those in which nobody speaks are left out,
-    unless `vad` is false. `threads` are the target's, by default as
-    many as there are CPUs. With `output_formats` files are written as well, beside the inputs or below
-    `output_dir`; inputs whose files are complete are then skipped, unless `overwrite`.
+    each file; with `translate_to="en"` the text is English, whatever is spoken. Windows are taken to follow
+    `hotwords` and `prompt`; those in which nobody speaks are left out, unless `vad` is false. `threads` are
+    the target's, by default as many as there are CPUs. With `output_formats` files are written as well,
+    beside the inputs or below `output_dir`; inputs whose files are complete are then skipped, unless
+    `overwrite`.
 
     Each outcome has the `source`, a `transcript` (text, language, duration and timed segments; their words
     with `word_timestamps`) or an `error`, or neither if it was skipped. One bad file does not end the run.
@@ -66,7 +68,9 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     `RegistryError` for an unknown model, `ModelError` or `PluginError` for one that cannot be used.
     """
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    target, ahead = load_registry().choose(model, drafter)
+    if translate_to not in (None, "en"):
+        raise RequestError(f"translate_to cannot be {translate_to!r}", "the models write English only: 'en'")
+    target, ahead = load_registry().choose(model, drafter, "translate" if translate_to else "transcribe")
     for name in output_formats:
         if name not in FORMATS:
             raise RequestError(f"there is no output format {name!r}", f"formats: {', '.join(FORMATS)}")
@@ -75,6 +79,7 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
         target=target,
         drafter=ahead,
         language=language_code(language or AUTO),
+        translate_to=translate_to,
         prompt=joined_prompt(prompt, ", ".join(hotwords)),
         timed=True,
         word_timestamps=word_timestamps,

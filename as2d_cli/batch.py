@@ -15,13 +15,14 @@ from typing import BinaryIO
 
 from as2d_cli import fetch, plugins, weights
 from as2d_cli.agenda import Agenda, Due, clear_remains
+from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.engine import Engine, EngineSettings, WindowOutcome
 from as2d_cli.errors import OutputError, RequestError
 from as2d_cli.guard import DraftGuard
 from as2d_cli.languages import LANGUAGES
 from as2d_cli.outputs import plan
 from as2d_cli.pipeline import FileWork, Pipeline
-from as2d_cli.registry import ModelEntry
+from as2d_cli.registry import ModelEntry, cannot
 from as2d_cli.report import RunReport
 from as2d_cli.requests import DRAFTER_THREADS, BatchRequest, FileOutcome
 from as2d_cli.resume import Stamp, content_of, stamp_of
@@ -63,9 +64,15 @@ class Batch:
         self._request = request
         self._display = display or Display()
         self._agenda = Agenda(request)
-        self._plans = plan(request.inputs, request.formats, request.folder)
+        infix = f".{request.translate_to}" if request.translate_to else ""
+        self._plans = plan(request.inputs, request.formats, request.folder, infix)
+        self._drafter = next(iter(request.able_drafters), None)
+        unable = request.drafter if self._drafter is None else None
         self._report = RunReport(
-            request.target.name, request.drafter.name if request.drafter else None, files=len(self._plans)
+            request.target.name,
+            self._drafter.name if self._drafter else None,
+            refused=f"{unable.name} cannot {request.task}" if unable else None,
+            files=len(self._plans),
         )
         self._began: float | None = None
         self._engine: Engine | None = None
@@ -118,7 +125,7 @@ class Batch:
         asked = self._request
         settings = EngineSettings(
             self._model(asked.target, asked.threads),
-            self._model(asked.drafter, DRAFTER_THREADS) if asked.drafter else None,
+            self._model(self._drafter, DRAFTER_THREADS) if self._drafter else None,
             asked.decode,
         )
         loading = time.perf_counter()
@@ -128,7 +135,7 @@ class Batch:
             settings, budget = selection.stored()
         with Engine(settings, note=self._display.note, progress=self._display.steps) as engine:
             self._engine = engine
-            request = self._checked(engine.target_spec.languages)
+            request = self._checked(engine.target_spec)
             self._check_prompt(settings.target, engine.target_spec.max_prompt_tokens)
             if asked.auto_budget and budget is None and engine.is_drafting:
                 budget = selection.first(engine)
@@ -141,7 +148,7 @@ class Batch:
             self._pipeline = Pipeline(
                 engine,
                 request,
-                compare=asked.compare,
+                compare=asked.compare and self._drafter is not None,
                 vad=asked.vad,
                 guard=self._guard,
                 on_window=self._window,
@@ -168,12 +175,14 @@ class Batch:
 
     def _others(self) -> list[ModelRef]:
         """Return further drafters; one that is not in the cache has no profile either."""
-        found = [(entry, weights.find(entry)) for entry in self._request.others]
+        found = [(entry, weights.find(entry)) for entry in self._request.able_drafters[1:]]
         return [ModelRef(entry, path, DRAFTER_THREADS) for entry, path in found if path is not None]
 
-    def _checked(self, languages: Sequence[str]) -> Request:
-        """Return the request for all windows. Raises `RequestError` for a language the model lacks."""
-        language = self._request.language
+    def _checked(self, spec: TargetSpec) -> Request:
+        """Return the request for all windows. Raises `RequestError` for what is beyond the model."""
+        languages, language = spec.languages, self._request.language
+        if self._request.task not in spec.tasks:
+            raise cannot(self._request.target.name, self._request.task)
         if language is None and len(languages) == 1:
             language = languages[0]
         if language is not None and language not in languages:
@@ -183,7 +192,7 @@ class Batch:
                 f"it knows: {known}",
             )
         wants_times = self._request.timed or self._request.word_timestamps
-        return Request(language=language, word_times=wants_times, prompt=self._request.prompt)
+        return Request(self._request.task, language, word_times=wants_times, prompt=self._request.prompt)
 
     def _check_prompt(self, target: ModelRef, allowed: int) -> None:
         """Raise `RequestError` if the prompt is too long: cut short it would not be what was asked for."""

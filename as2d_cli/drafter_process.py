@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from as2d_cli.decoding.protocols import DrafterSpec, TargetSpec
 from as2d_cli.processes import MAX_DEATHS, Worker
+from as2d_cli.types import Request
 from as2d_cli.workers import LOADING, Attach, DrafterReady, Failed, Job, ModelRef, run_drafter
 
 MAX_WAITING = 8
@@ -45,14 +46,17 @@ class DrafterProcess:
         self.worker.send(attach)
         self.is_attached = True
 
-    def takes(self, language: str | None) -> bool:
-        """Tell whether a draft in `language` (None: not known yet) should be asked for now.
+    def takes(self, request: Request) -> bool:
+        """Tell whether a draft of what is asked for should be asked for now.
 
         A drafter that does not keep up, or hangs, is not sent more than its pipe surely holds.
         """
         if not self.is_attached or self._waiting >= MAX_WAITING or self.spec is None:
             return False
-        return language is None or self.spec.languages is None or language in self.spec.languages
+        if self.spec.tasks is not None and request.task not in self.spec.tasks:
+            return False
+        languages = self.spec.languages
+        return request.language is None or languages is None or request.language in languages
 
     def draft(self, job: Job) -> None:
         """Ask for the draft of a window."""

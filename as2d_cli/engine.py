@@ -262,7 +262,7 @@ class Engine:
         stream = self._slots.stream(slot)
         stream.reset(self._epoch)
         request = self._in_known_language(task)
-        takes = self._inner is not None or (self._drafter and self._drafter.takes(request.language))
+        takes = self._inner is not None or (self._drafter and self._drafter.takes(request))
         with_draft = drafted and bool(takes)
         layout = self._slots.layout
         for spec in layout.specs if with_draft else (layout.target,):
@@ -286,9 +286,7 @@ class Engine:
 
     def _in_known_language(self, task: WindowTask) -> Request:
         """Return the request in the language found in the file's first window, however it is run again."""
-        if task.request.language is not None or task.group not in self._languages:
-            return task.request
-        return replace(task.request, language=self._languages[task.group])
+        return task.request.in_language(task.request.language or self._languages.get(task.group))
 
     def _next_outcome(self, in_work: deque[tuple[Job | None, WindowTask]]) -> WindowOutcome:
         """Listen to both processes until the first window in work is decided, if it is not settled."""

@@ -71,11 +71,13 @@ class Outputs:
         )
 
 
-def plan(inputs: Sequence[Input], formats: Sequence[str], folder: Path | None) -> list[Outputs]:
-    """Return the outputs of each input: `<stem>.<format>` beside it, or in `folder`.
+def plan(
+    inputs: Sequence[Input], formats: Sequence[str], folder: Path | None, infix: str = ""
+) -> list[Outputs]:
+    """Return the outputs of each input: `<stem><infix>.<format>` beside it, or in `folder`.
 
     Where that is taken by an earlier input (or is an input itself, or was made from another one),
-    `<name with extension>.<format>`, then with a number. The same file given twice is planned once.
+    `<name with extension><infix>.<format>`, then with a number. The same file given twice is planned once.
     `folder` is made if need be, and in it inputs keep their place below the folder they were found in.
     Raises `RequestError` if `folder` cannot be written; of a folder beside an input only that input's
     outputs carry the error.
@@ -84,11 +86,11 @@ def plan(inputs: Sequence[Input], formats: Sequence[str], folder: Path | None) -
     for one in inputs:
         # Not resolve(): two links to one file are two inputs, with outputs of their own.
         unique.setdefault(source_key(one), one)
-    return list(_planned(tuple(unique.values()), formats, folder))
+    return list(_planned(tuple(unique.values()), [f"{infix}.{name}" for name in formats], folder))
 
 
-def _planned(unique: Sequence[Input], formats: Sequence[str], folder: Path | None) -> Iterator[Outputs]:
-    if not formats:
+def _planned(unique: Sequence[Input], endings: Sequence[str], folder: Path | None) -> Iterator[Outputs]:
+    if not endings:
         yield from map(Outputs, unique)
         return
     if folder is not None:
@@ -99,13 +101,13 @@ def _planned(unique: Sequence[Input], formats: Sequence[str], folder: Path | Non
         place = folder / one.subfolder if folder else one.path.parent
         if place not in refused:
             refused[place] = _refusal(place)
-        stem = _free_stem(one, place, formats, taken)
-        files = tuple((name, place / f"{stem}.{name}") for name in formats)
+        stem = _free_stem(one, place, endings, taken)
+        files = tuple((ending.rpartition(".")[2], place / f"{stem}{ending}") for ending in endings)
         taken.update(_key(path) for _, path in files)
         yield Outputs(one, files, refused[place])
 
 
-def _free_stem(one: Input, place: Path, formats: Sequence[str], taken: set[str]) -> str:
+def _free_stem(one: Input, place: Path, endings: Sequence[str], taken: set[str]) -> str:
     numbered = (f"{one.path.name}.{number}" for number in count(2))
     ours = (None, source_key(one))
     return next(
@@ -113,7 +115,7 @@ def _free_stem(one: Input, place: Path, formats: Sequence[str], taken: set[str])
         for stem in chain((one.path.stem, one.path.name), numbered)
         if all(
             _key(path) not in taken and owner(path) in ours
-            for path in (place / f"{stem}.{name}" for name in formats)
+            for path in (place / f"{stem}{ending}" for ending in endings)
         )
     )
 

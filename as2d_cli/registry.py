@@ -20,6 +20,7 @@ from typing import Literal, TypeAlias, cast, get_args
 from as2d_cli.errors import RegistryError, RequestError
 from as2d_cli.model_sources import Source, read_source
 from as2d_cli.tables import Table, describe, read_toml, suggestion
+from as2d_cli.types import Task
 
 SCHEMA = 1
 """The only format of registry files that this version reads."""
@@ -30,7 +31,7 @@ NO_DRAFTER = "none"
 Role = Literal["target", "drafter", "any"]
 OptionValue: TypeAlias = str | int | float | bool | tuple[str, ...]
 
-_MODEL_KEYS = ("plugin", "role", "download_mb", "source", "sha256", "options")
+_MODEL_KEYS = ("plugin", "role", "tasks", "download_mb", "source", "sha256", "options")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")  # model names become folder names of the cache
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -48,10 +49,16 @@ class ModelEntry:
     """Settings that only the plugin understands; they are part of what identifies a converted model."""
     download_mb: int = 0
     """About how much there is to download, megabytes; 0: not much, or not known."""
+    tasks: tuple[Task, ...] | None = None
+    """What it can do, where that is to be known before it is loaded; None: the plugin will say."""
 
     def fits(self, role: Role) -> bool:
         """Whether the model may be used as `role`."""
         return self.role in {role, "any"}
+
+    def does(self, task: Task) -> bool:
+        """Whether the model may be asked to do `task`, as far as is known before it is loaded."""
+        return self.tasks is None or task in self.tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +97,13 @@ class Registry:
         names = dict.fromkeys(pair.drafter for pair in pairs if pair.target == target.name)
         return tuple(self.models[name] for name in names)
 
-    def choose(self, target: str | None, drafter: str | None) -> tuple[ModelEntry, ModelEntry | None]:
+    def choose(
+        self, target: str | None, drafter: str | None, task: Task = "transcribe"
+    ) -> tuple[ModelEntry, ModelEntry | None]:
         """Return the target and the drafter of these names; by default those of the pair.
 
         `NO_DRAFTER` stands for none. Raises `RegistryError` for a name that is not known, `RequestError` for
-        a model that cannot be what it is asked to be.
+        a model that cannot be what it is asked to be, or for a target that cannot do `task`.
         """
         chosen = self.model(target or self.pair().target)
         if drafter is None:
@@ -103,9 +112,16 @@ class Registry:
             ahead = None if drafter == NO_DRAFTER else self.model(drafter)
         if not chosen.fits("target"):
             raise RequestError(f"model {chosen.name!r} can only draft", "choose another target")
+        if not chosen.does(task):
+            raise cannot(chosen.name, task)
         if ahead is not None and not ahead.fits("drafter"):
             raise RequestError(f"model {ahead.name!r} cannot draft", "choose another drafter, or none")
         return chosen, ahead
+
+
+def cannot(target: str, task: Task) -> RequestError:
+    """Return the error for a target that cannot do what is asked for."""
+    return RequestError(f"model {target!r} cannot {task}", "choose another with --model")
 
 
 def load_registry(user_file: Path | None = None) -> Registry:
@@ -163,13 +179,15 @@ def _read_model(name: str, table: Table, shipped: ModelEntry | None) -> ModelEnt
             role=_read_role(table) if "role" in table.values else shipped.role,
             sha256={**shipped.sha256, **sha256},
             options={**shipped.options, **options},
+            tasks=_read_tasks(table) if "tasks" in table.values else shipped.tasks,
         )
     else:
         table.required("source", dict)
         source = read_source(table.table("source"))
+        tasks = _read_tasks(table) if "tasks" in table.values else None
         size = table.optional("download_mb", int) or 0
         plugin = table.required("plugin", str)
-        merged = ModelEntry(name, plugin, _read_role(table), source, sha256, options, size)
+        merged = ModelEntry(name, plugin, _read_role(table), source, sha256, options, size, tasks)
     for file_name in merged.sha256:
         if file_name not in merged.source.file_names:
             hint = suggestion(file_name, merged.source.file_names)
@@ -179,6 +197,14 @@ def _read_model(name: str, table: Table, shipped: ModelEntry | None) -> ModelEnt
 
 def _read_role(table: Table) -> Role:
     return cast(Role, table.choice("role", get_args(Role)))
+
+
+def _read_tasks(table: Table) -> tuple[Task, ...]:
+    tasks = table.texts("tasks")
+    for task in tasks:
+        if task not in get_args(Task):
+            table.fail("tasks", f"{task!r} is not possible here", suggestion(task, get_args(Task)))
+    return cast("tuple[Task, ...]", tasks)
 
 
 def _read_sha256(table: Table) -> dict[str, str]:

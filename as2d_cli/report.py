@@ -18,6 +18,8 @@ class RunReport:
     drafter: str | None
     drafter_lost: bool = False
     """Whether the drafter could not be loaded, or was given up on the way."""
+    refused: str | None = None
+    """Why the drafter that was chosen has nothing to do, where that was known beforehand."""
     files: int = 0
     done: int = 0
     skipped: int = 0
@@ -99,6 +101,7 @@ class RunReport:
             "target": self.target,
             "drafter": self.drafter,
             "drafter_lost": self.drafter_lost,
+            "drafter_refused": self.refused,
             "files": self.files,
             "done": self.done,
             "skipped": self.skipped,
@@ -139,6 +142,8 @@ class RunReport:
         refused = self.budget is not None and not self.budget.drafting
         drafter = None if refused else self.drafter
         line = f"target {self.target}, drafter {drafter or 'none'}"
+        if self.refused:
+            line += f" ({self.refused})"
         if drafter and self.drafter_lost:
             line += " (lost)"
         if drafter and not stats.proposed:

@@ -12,7 +12,7 @@ from as2d_cli.inputs import Input
 from as2d_cli.registry import ModelEntry
 from as2d_cli.resume import recipe_of
 from as2d_cli.subtitles import Layout
-from as2d_cli.types import DecodeStats, Transcript
+from as2d_cli.types import DecodeStats, Request, Task, Transcript
 from as2d_cli.workers import DecodeSettings
 from as2d_cli.writers import SCHEMA_VERSION, SUBTITLES
 
@@ -46,6 +46,8 @@ class BatchRequest:
     drafter: ModelEntry | None = None
     language: str | None = None
     """Whisper language code, or None to detect it in each file."""
+    translate_to: str | None = None
+    """Code of the language to write in; None: in the one that is spoken."""
     prompt: str | None = None
     """Text that every window is taken to follow."""
     timed: bool = False
@@ -74,6 +76,17 @@ class BatchRequest:
     threads: int = field(default_factory=usable_cpus)
     """Of the target; the drafter has one."""
     decode: DecodeSettings = field(default_factory=DecodeSettings)
+
+    @property
+    def task(self) -> Task:
+        """What the target is to do."""
+        return "translate" if self.translate_to else "transcribe"
+
+    @property
+    def able_drafters(self) -> tuple[ModelEntry, ...]:
+        """The drafter and the others, but those that are known to be unable to do what is asked for."""
+        task = Request(self.task).in_language(self.language).task
+        return tuple(one for one in (self.drafter, *self.others) if one and one.does(task))
 
     def recipes(self) -> dict[str, str]:
         """Return, for each format, a digest of what decides the content of its files, apart from the input.

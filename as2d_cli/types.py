@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -75,6 +75,11 @@ class Request:
     """What is to be answered; task `ask` only."""
     passage: str | None = None
     """What a model that reads is given of the recording; at most `TargetSpec.max_passage_tokens` long."""
+
+    def in_language(self, language: str | None) -> Request:
+        """Return the same for speech known to be in `language`: translating English is writing it down."""
+        task: Task = "transcribe" if self.task == "translate" and language == "en" else self.task
+        return replace(self, language=language, task=task)
 
 
 @dataclass(frozen=True, slots=True)

@@ -298,7 +298,7 @@ class TargetWorker:
     def _request(self, job: Job) -> Request:
         """Windows after a file's first keep the language that was found in it."""
         if job.request.language is None and job.group == self._group and self._language:
-            return replace(job.request, language=self._language)
+            return job.request.in_language(self._language)
         return job.request
 
     def _draft(self, job: Job) -> DraftReader:

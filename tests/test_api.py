@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import as2d_cli
-from as2d_cli import FileOutcome, transcribe
+from as2d_cli import FileOutcome, RequestError, transcribe
 
 DATA = Path(__file__).parent / "data"
 
@@ -54,6 +54,15 @@ def test_all_that_the_command_can_do_can_be_asked_for(scripted, sound, tmp_path)
         output_dir=tmp_path / "out",
     )
     assert again.is_skipped
+
+
+def test_a_translation_is_what_the_command_gives(as2d, scripted, sound, tmp_path):
+    options = {"translate_to": "en", "language": "de", "output_formats": ["txt"]}
+    (outcome,) = transcribe(sound("a.wav"), **options)
+    assert (outcome.transcript.task, outcome.written) == ("translate", (tmp_path / "a.en.txt",))
+    assert "1 skipped" in as2d("translate", "a.wav", "--language", "de", "-f", "txt").err
+    with pytest.raises(RequestError, match="translate_to cannot be 'de'"):
+        next(transcribe(sound("a.wav"), translate_to="de"))
 
 
 def test_hotwords_and_prompt_are_joined_as_the_command_does(as2d, scripted, sound):

@@ -260,6 +260,7 @@ def test_only_what_decides_the_text_of_a_file_makes_it_stale(scripted, sound):
         key: set() for key in without
     }
     assert stale(word_timestamps=True) == {"json"}
+    assert stale(translate_to="en") == {"txt", "json", "srt"}
     assert stale(language="de") == stale(prompt="x") == {"txt", "json", "srt"}
     assert stale(target=registry.model("hearer")) == {"txt", "json", "srt"}
     decided = {
@@ -269,6 +270,7 @@ def test_only_what_decides_the_text_of_a_file_makes_it_stale(scripted, sound):
         "target",
         "word_timestamps",
         "language",
+        "translate_to",
         "prompt",
         "layout",
         "vad",

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 from as2d_cli.budget import PlainCosts
+from as2d_cli.decoding.protocols import DrafterSpec
+from as2d_cli.drafter_process import DrafterProcess
 from as2d_cli.engine import Engine, EngineSettings, WindowTask
 from as2d_cli.errors import DecodeError, ModelError, PluginError
 from as2d_cli.guard import DraftGuard
 from as2d_cli.model_sources import NoSource
 from as2d_cli.registry import ModelEntry
-from as2d_cli.types import Request, Window
+from as2d_cli.types import FeatureSpec, Request, Window
 from as2d_cli.workers import DecodeSettings, ModelRef
 
 SCRIPT = {"seed": 1, "words": 40}
@@ -40,6 +42,30 @@ def tasks(count, group=0):
         )
         for index in range(count)
     ]
+
+
+class Listener:
+    """A drafter's process as far as deciding what to ask of it goes."""
+
+    def __init__(self, languages, tasks):
+        self.is_attached, self._waiting = True, 0
+        self.spec = DrafterSpec(FeatureSpec(), languages, tasks)
+
+
+@pytest.mark.parametrize(
+    ("languages", "tasks", "request_", "taken"),
+    [
+        (None, None, Request("translate"), True),
+        (("en",), ("transcribe",), Request("translate"), False),
+        (("en",), ("transcribe",), Request("translate", "de"), False),
+        (("en",), ("transcribe",), Request("translate").in_language("en"), True),
+        (("en",), ("transcribe",), Request("transcribe"), True),
+        (("en",), ("transcribe",), Request("transcribe", "de"), False),
+        (("de", "en"), ("transcribe", "translate"), Request("translate", "de"), True),
+    ],
+)
+def test_a_drafter_is_asked_only_for_what_it_can_do(languages, tasks, request_, taken):
+    assert DrafterProcess.takes(Listener(languages, tasks), request_) is taken
 
 
 def tokens(outcomes):

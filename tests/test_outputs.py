@@ -28,6 +28,16 @@ def test_outputs_lie_beside_the_input_under_its_stem(tmp_path):
     assert names(planned, tmp_path) == [["talk.of.may.txt", "talk.of.may.srt"]]
 
 
+def test_an_infix_goes_before_the_format_also_where_names_are_taken(tmp_path):
+    sources = [Input(tmp_path / "talk.mp3"), Input(tmp_path / "talk.wav")]
+    planned = plan_inputs(sources, ["txt", "srt"], tmp_path, ".en")
+    assert names(planned, tmp_path) == [
+        ["talk.en.txt", "talk.en.srt"],
+        ["talk.wav.en.txt", "talk.wav.en.srt"],
+    ]
+    assert [name for name, _ in planned[0].files] == ["txt", "srt"]
+
+
 def test_a_chosen_folder_is_made_and_takes_all_outputs(tmp_path):
     planned = plan([tmp_path / "a.wav"], ["vtt"], tmp_path / "out" / "deep")
     assert names(planned, tmp_path) == [["out/deep/a.vtt"]]

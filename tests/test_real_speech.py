@@ -91,6 +91,47 @@ def test_an_english_model_refuses_another_language(models, as2d, data):
     assert "'whisper-tiny.en' does not know german" in ended.err
 
 
+def test_german_speech_becomes_english_text_with_times(models, as2d, data, tmp_path):
+    ended = as2d("translate", data / "fleurs-de-004.ogg", "-f", "srt,json", "-o", "out", "--word-timestamps")
+    assert ended.code == 0
+    assert {"mountains", "isolated", "world"} <= {word.strip(".,") for word in ended.out.split()}
+    assert "drafter none (whisper-tiny.en cannot translate)" in ended.err
+    document = json.loads((tmp_path / "out" / "fleurs-de-004.en.json").read_text(encoding="utf-8"))
+    assert (document["task"], document["language"]) == ("translate", "de")
+    words = [word for segment in document["segments"] for word in segment["words"]]
+    assert [word["word"].strip() for word in words] == ended.out.split()
+    times = [time for word in words for time in (word["start"], word["end"])]
+    assert times == sorted(times)
+    spoken = (1.3, 8.7)  # when the speaker begins and ends
+    assert spoken[0] < times[0] < 3
+    assert 7 < times[-1] < spoken[1]
+    isolated = next(word for word in words if "isolated" in word["word"])
+    assert isolated["start"] > 4, "what is said at the end is not shown at the beginning"
+    (cue,) = pysubs2.load(str(tmp_path / "out" / "fleurs-de-004.en.srt"))
+    assert (cue.start / 1000, cue.end / 1000) == (times[0], times[-1])
+
+
+def test_drafts_of_a_translation_change_nothing(models, as2d, data):
+    clips = (data / "fleurs-de-004.ogg", data / "jfk.flac")
+    ended = as2d("translate", *clips, "--drafter", "whisper-base", "--compare", "--json")
+    *_, last = ended.records()
+    report = last["report"]
+    assert report["comparison"]["windows"] == report["comparison"]["identical"] == 2
+    assert report["stats"]["proposed"] > 0
+
+
+def test_english_speech_is_not_translated_but_written_down(models, as2d, data):
+    ended = as2d("translate", data / "jfk.flac")
+    assert wer(ended.out, JFK) == 0
+    assert ended.out == as2d("transcribe", data / "jfk.flac").out
+
+
+def test_an_english_model_does_not_translate(models, as2d, data):
+    ended = as2d("translate", data / "jfk.flac", "--model", "whisper-tiny.en")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.splitlines()[0] == "as2d: error: model 'whisper-tiny.en' cannot translate"
+
+
 def test_first_use_fetches_and_converts_by_itself_and_the_second_does_not(as2d, data, tmp_path):
     only_tiny = ("--model", "whisper-tiny.en", "--drafter", "none")
     first = as2d("transcribe", data / "jfk.flac", *only_tiny, AS2D_CACHE_DIR=str(tmp_path / "cache"))

@@ -53,6 +53,25 @@ def test_the_default_pair_is_base_with_tiny_en_from_pinned_packages():
     assert target.options == {"encoder_bits": 32, "decoder_bits": 8}
 
 
+def test_what_models_can_do_is_known_before_they_are_fetched():
+    for name, entry in load_registry().models.items():
+        if entry.plugin != "whisper":
+            continue
+        english_only = name.endswith(".en") or name.startswith("distil") or "turbo" in name
+        assert entry.does("translate") is not english_only, name
+        assert entry.does("transcribe")
+
+
+def test_a_users_file_can_say_what_a_model_does(write):
+    assert load_registry(write(PATH_MODEL)).model("mine").does("translate")
+    own = load_registry(write(PATH_MODEL + 'tasks = ["transcribe"]'))
+    assert not own.model("mine").does("translate")
+    changed = load_registry(write('schema = 1\n[models.whisper-base]\ntasks = ["transcribe"]'))
+    assert not changed.model("whisper-base").does("translate")
+    error = refusal(write(PATH_MODEL + 'tasks = ["translat"]'))
+    assert "[models.mine]: tasks: 'translat' is not possible here" in error.message
+
+
 def test_every_shipped_whisper_model_names_the_files_that_its_plugin_needs():
     for entry in load_registry().models.values():
         if entry.plugin != "whisper":

@@ -20,6 +20,7 @@ from as2d_cli.errors import As2dError
 
 _COMMANDS = {
     "transcribe": "Write down what is said in audio files.",
+    "translate": "Write down in English what is said in audio files, in any language.",
     "ask": "Answer questions about what is said in audio files.",
     "models": "List, fetch, check and remove models.",
     "profile": "Measure, show and forget what drafts are worth on this device.",
@@ -76,7 +77,7 @@ class LazyGroup(TyperGroup):
 
 app = typer.Typer(
     cls=LazyGroup,
-    help="Transcribe audio on your own machine, faster: a drafter runs ahead, the target verifies.",
+    help="Text of audio, made on your own machine, faster: a drafter runs ahead, the target verifies.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

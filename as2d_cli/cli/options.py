@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import cast, get_args
 
-from as2d_cli.cli.parameters import BatchOptions, BudgetOptions, InputOptions
+from as2d_cli.cli.parameters import BatchOptions, BudgetOptions, InputOptions, TranslateOptions
 from as2d_cli.decoding import AlignMode
 from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.device import usable_cpus
@@ -30,29 +31,24 @@ def batch_request(options: BatchOptions) -> tuple[BatchRequest, tuple[str, ...]]
 
     Raises `RequestError`, or `RegistryError` for an unknown model.
     """
-    language = language_code(options.language)
     formats = _formats(options)
     registry = load_registry()
-    target, drafter = registry.choose(options.model, options.drafter)
+    to = _language_to_write(options)
+    target, drafter = registry.choose(options.model, options.drafter, "translate" if to else "transcribe")
     decode, budget = decode_settings(options)
-    if budget == 0:
-        drafter = None
-    _refuse_idle_options(options, formats, drafter)
-    _refuse_contradictions(options)
-    prompt = joined_prompt(options.prompt, options.hotwords)
-    inputs = find_given(options)
-    return BatchRequest(
-        inputs=inputs.found,
+    request = BatchRequest(
+        inputs=(),
         target=target,
-        drafter=drafter,
+        drafter=None if budget == 0 else drafter,
         auto_budget=options.drafter is None
         and budget is None
         and decode.draft_tokens is None
         and not options.compare,
         others=_others(registry, target, drafter),
         memory_limit_bytes=None if options.memory_limit is None else _bytes(options.memory_limit),
-        language=language,
-        prompt=prompt,
+        language=language_code(options.language),
+        translate_to=to,
+        prompt=joined_prompt(options.prompt, options.hotwords),
         timed=options.json or any(name != "txt" for name in formats),
         word_timestamps=options.word_timestamps,
         layout=Layout(options.max_line_width, options.max_line_count, options.max_words_per_line),
@@ -60,11 +56,25 @@ def batch_request(options: BatchOptions) -> tuple[BatchRequest, tuple[str, ...]]
         folder=options.output_dir,
         overwrite=options.overwrite,
         fail_fast=options.fail_fast,
-        compare=options.compare and drafter is not None,
+        compare=options.compare,
         vad=options.vad,
         threads=options.threads or usable_cpus(),
         decode=decode,
-    ), inputs.notes
+    )
+    _refuse_idle_options(options, request)
+    _refuse_contradictions(options)
+    inputs = find_given(options)
+    return replace(request, inputs=inputs.found), inputs.notes
+
+
+def _language_to_write(options: BatchOptions) -> str | None:
+    """Return the language to translate to, None to write what is spoken."""
+    if not isinstance(options, TranslateOptions):
+        return None
+    to = language_code(options.to)
+    if to != "en":
+        raise RequestError(f"--to cannot be {options.to!r}: the models write English only", "leave it out")
+    return to
 
 
 def _others(registry: Registry, target: ModelEntry, drafter: ModelEntry | None) -> tuple[ModelEntry, ...]:
@@ -139,21 +149,25 @@ def _align(text: str | None) -> AlignMode:
     return cast(AlignMode, text or "hybrid")
 
 
-def _refuse_idle_options(options: BatchOptions, formats: tuple[str, ...], drafter: ModelEntry | None) -> None:
+def _refuse_idle_options(options: BatchOptions, request: BatchRequest) -> None:
     """Refuse an option that would do nothing: whoever gives it expects something else.
 
     What is set for all runs, by environment or file, may be of use in other ones.
     """
+    chosen = request.drafter if "drafter" in _in_effect(options) else None
+    if chosen is not None and chosen not in request.able_drafters:
+        raise RequestError(f"model {chosen.name!r} cannot {request.task}", "choose another drafter")
     for_drafts = {"align", "compare", "draft_tokens"} | ({"budget"} if options.budget != "0" else set())
-    for name in sorted(for_drafts & _in_effect(options) if drafter is None else ()):
+    for name in sorted(for_drafts & _in_effect(options) if not request.able_drafters else ()):
+        unable = f", and {request.drafter.name!r} cannot {request.task}" if request.drafter else ""
         raise RequestError(
-            f"--{name.replace('_', '-')} does nothing without a drafter", "choose one with --drafter"
+            f"--{name.replace('_', '-')} does nothing without a drafter{unable}", "choose one with --drafter"
         )
-    has_words = options.json or WORD_FORMATS.intersection(formats)
+    has_words = options.json or WORD_FORMATS.intersection(request.formats)
     if "word_timestamps" in _in_effect(options) and not has_words:
         raise RequestError("--word-timestamps does nothing without JSON", "add --json, or -f json")
-    _refuse_idle_layout(options, formats)
-    if "overwrite" in _in_effect(options) and not formats:
+    _refuse_idle_layout(options, request.formats)
+    if "overwrite" in _in_effect(options) and not request.formats:
         raise RequestError("--overwrite does nothing without files to write", "add -f or -o")
 
 

@@ -232,6 +232,25 @@ class BatchOptions(RunOptions, FileOptions, BudgetOptions, SpeechOptions, ModelO
 
 
 @dataclass(frozen=True, kw_only=True)
+class ToOptions(Options):
+    """The language to write in."""
+
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="CODE",
+            autocompletion=completion.languages,
+            help="Language to write in. Whisper models write English only.",
+        ),
+    ] = "en"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslateOptions(BatchOptions, ToOptions):
+    """All of `as2d translate`."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class AskOptions(RunOptions, BudgetOptions, SpeechOptions, ModelOptions, InputOptions):
     """All of `as2d ask`. The reader's drafts are what a budget or a comparison is for."""
 
@@ -281,5 +300,9 @@ class AskOptions(RunOptions, BudgetOptions, SpeechOptions, ModelOptions, InputOp
     ] = False
 
 
-COMMANDS: dict[str, type[Options]] = {"transcribe": BatchOptions, "ask": AskOptions}
+COMMANDS: dict[str, type[Options]] = {
+    "transcribe": BatchOptions,
+    "translate": TranslateOptions,
+    "ask": AskOptions,
+}
 """The commands that take settings, with their options. An option of one name is the same setting in all."""

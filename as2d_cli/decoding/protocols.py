@@ -61,6 +61,8 @@ class DrafterSpec:
     features: FeatureSpec
     languages: tuple[str, ...] | None
     """Languages it drafts usefully; None means any."""
+    tasks: tuple[Task, ...] | None = None
+    """What it can draft; None means anything."""
 
 
 class TargetSession(Protocol):

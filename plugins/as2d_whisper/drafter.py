@@ -11,7 +11,7 @@ from as2d_cli.decoding.protocols import END, DrafterSpec, DraftToken
 from as2d_cli.errors import ModelError
 from as2d_cli.types import Features, Request
 from as2d_whisper.model import Cache, Rows, WhisperModel
-from as2d_whisper.prompt import languages, open_prompt
+from as2d_whisper.prompt import languages, open_prompt, tasks
 from as2d_whisper.rules import Rules
 from as2d_whisper.tokenizer import WhisperTokenizer
 
@@ -29,7 +29,7 @@ class WhisperDrafter:
         self._speed = speed
         self._model = WhisperModel(folder, threads, exact_rows=False)
         self._rules = Rules(self._model)
-        self.spec = DrafterSpec(features=self._model.features, languages=languages(self._model))
+        self.spec = DrafterSpec(self._model.features, languages(self._model), tasks(self._model))
 
     @property
     def tokenizer(self) -> WhisperTokenizer:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from as2d_cli.errors import ModelError
-from as2d_cli.types import Request
+from as2d_cli.types import Request, Task
 from as2d_whisper.mnn import Var
 from as2d_whisper.model import Cache, WhisperModel
 
@@ -23,6 +23,11 @@ class Prompt:
 
     ids: tuple[int, ...]
     language: str
+
+
+def tasks(model: WhisperModel) -> tuple[Task, ...]:
+    """Return what a model can be asked to do."""
+    return ("transcribe", "translate") if model.facts.is_multilingual else ("transcribe",)
 
 
 def languages(model: WhisperModel) -> tuple[str, ...]:
@@ -67,14 +72,13 @@ def _choose(model: WhisperModel, audio: list[Var], cache: Cache, request: Reques
     if language is not None and language not in languages(model):
         raise ModelError(f"the model does not know the language {language!r}")
     if not model.facts.is_multilingual:
-        if request.task != "transcribe":
+        if request.task not in tasks(model):
             raise ModelError("an English-only model cannot translate", "use a multilingual model")
         return Prompt((start, plain), "en")
     if language is None:
         language = _detect(model, audio, cache, start)
-    return Prompt(
-        (start, model.tokenizer.languages[language], special(f"<|{request.task}|>"), plain), language
-    )
+    task = request.in_language(language).task
+    return Prompt((start, model.tokenizer.languages[language], special(f"<|{task}|>"), plain), language)
 
 
 def _detect(model: WhisperModel, audio: list[Var], cache: Cache, start: int) -> str:

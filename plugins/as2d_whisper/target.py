@@ -12,7 +12,7 @@ from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.errors import ModelError
 from as2d_cli.types import Features, Request, TokenIds, Word
 from as2d_whisper.model import Cache, WhisperModel
-from as2d_whisper.prompt import languages, max_prompt_tokens, open_prompt
+from as2d_whisper.prompt import languages, max_prompt_tokens, open_prompt, tasks
 from as2d_whisper.rules import Rules
 from as2d_whisper.tokenizer import WhisperTokenizer
 from as2d_whisper.words import levels, words_of
@@ -37,6 +37,7 @@ class WhisperTarget:
             vocab_size=self._model.facts.vocab_size,
             languages=languages(self._model),
             max_prompt_tokens=max_prompt_tokens(self._model),
+            tasks=tasks(self._model),
         )
 
     @property
@@ -63,6 +64,7 @@ class WhisperSession:
         prompt = open_prompt(model, self._audio, self._cache, request)
         self.prompt = prompt.ids
         self.language = prompt.language
+        self._written = "en" if request.task == "translate" else prompt.language
         self.max_tokens = model.facts.n_text_positions - len(prompt.ids)
 
     @property
@@ -99,6 +101,6 @@ class WhisperSession:
             tokens,
             attention,
             self._level,
-            language=self.language,
+            language=self._written,
             duration_s=duration_s,
         )

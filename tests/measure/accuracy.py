@@ -11,20 +11,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import tempfile
 from pathlib import Path
 
+from beside import faster_whisper_texts, target_texts
 from clips import Clip, read_clips, word_error_rate
 
-from as2d_cli import weights
 from as2d_cli.audio import open_audio
-from as2d_cli.engine import Engine, EngineSettings, WindowTask
-from as2d_cli.fetch import fetch
-from as2d_cli.registry import ModelEntry, load_registry
+from as2d_cli.registry import load_registry
 from as2d_cli.segments import join_texts
-from as2d_cli.types import Request, Window
+from as2d_cli.types import Request
 from as2d_cli.windows import split
-from as2d_cli.workers import ModelRef
 
 
 def main() -> None:
@@ -32,8 +28,11 @@ def main() -> None:
     entry = load_registry().model(arguments.target)
     clips = list(read_clips(arguments.folders))
     windows = [list(split(open_audio(clip.path).blocks())) for clip in clips]
-    ours = _as2d(entry, clips, windows, arguments.threads)
-    theirs = _faster_whisper(entry, clips, windows, arguments)
+    requests = [Request(language=clip.language) for clip in clips]
+    ours = target_texts(entry, requests, windows, arguments.threads)
+    theirs = faster_whisper_texts(
+        entry, requests, windows, threads=arguments.threads, compute_type=arguments.compute_type
+    )
     rows = [
         {"file": clip.path.name, "window": index, "language": clip.language, "as2d": a, "faster_whisper": b}
         for clip, our_texts, their_texts in zip(clips, ours, theirs, strict=True)
@@ -72,50 +71,6 @@ def _groups(clips: list[Clip]) -> dict[str, list[int]]:
     for language in sorted({clip.language for clip in clips}):
         groups[f"language {language}"] = [i for i in everything if clips[i].language == language]
     return {name: chosen for name, chosen in groups.items() if chosen}
-
-
-def _as2d(entry: ModelEntry, clips: list[Clip], windows: list[list[Window]], threads: int) -> list[list[str]]:
-    texts: list[list[str]] = [[] for _ in clips]
-    tasks = [
-        WindowTask(index, window, Request(language=clip.language))
-        for index, clip in enumerate(clips)
-        for window in windows[index]
-    ]
-    with Engine(EngineSettings(ModelRef(entry, weights.ensure(entry), threads), None)) as engine:
-        for outcome in engine.run(tasks):
-            if outcome.error is not None:
-                raise outcome.error
-            texts[outcome.task.group].append(outcome.result.text if outcome.result else "")
-    return texts
-
-
-def _faster_whisper(
-    entry: ModelEntry, clips: list[Clip], windows: list[list[Window]], arguments: argparse.Namespace
-) -> list[list[str]]:
-    from faster_whisper import WhisperModel
-
-    with tempfile.TemporaryDirectory() as folder:
-        source = fetch(entry, Path(folder))
-        model = WhisperModel(
-            str(source), device="cpu", compute_type=arguments.compute_type, cpu_threads=arguments.threads
-        )
-    texts = []
-    for clip, parts in zip(clips, windows, strict=True):
-        texts.append([])
-        for window in parts:
-            segments, _ = model.transcribe(
-                window.samples,
-                language=clip.language,
-                beam_size=1,
-                temperature=0.0,
-                without_timestamps=True,
-                condition_on_previous_text=False,
-                compression_ratio_threshold=None,
-                log_prob_threshold=None,
-                no_speech_threshold=None,
-            )
-            texts[-1].append("".join(segment.text for segment in segments))
-    return texts
 
 
 if __name__ == "__main__":

@@ -243,15 +243,18 @@ def test_the_prompt_is_made_of_the_models_own_special_tokens(converted):
     ids, languages = converted.ids, converted.tiny.languages
     if not target._model.facts.is_multilingual:
         assert target.spec.languages == ("en",)
+        assert target.spec.tasks == WhisperDrafter(converted.folder, threads=1).spec.tasks == ("transcribe",)
         prompt = target.open(converted.mel, Request()).prompt
         assert prompt == (ids["<|startoftranscript|>"], ids["<|notimestamps|>"])
         with pytest.raises(ModelError, match="English-only"):
             target.open(converted.mel, Request(task="translate"))
         return
     assert target.spec.languages == languages
+    assert target.spec.tasks == ("transcribe", "translate")
     for language in languages:
         session = target.open(converted.mel, Request(task="translate", language=language))
-        names = ("startoftranscript", language, "translate", "notimestamps")
+        task = "transcribe" if language == "en" else "translate"
+        names = ("startoftranscript", language, task, "notimestamps")
         assert session.prompt == tuple(ids[f"<|{name}|>"] for name in names)
         assert session.max_tokens == 448 - 4
     assert target.spec.end_id == ids["<|endoftext|>"]

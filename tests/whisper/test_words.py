@@ -264,3 +264,13 @@ def test_words_of_a_window_opened_without_word_times_are_an_error(tiny_en, featu
 
 def test_a_frame_is_two_steps_of_the_spectrogram():
     assert FRAME_S == 0.02
+
+
+def test_words_of_a_translation_are_split_as_english_whatever_is_spoken(base, features):
+    request = Request("translate", language="ja", word_times=True)
+    session = base.open(features("LJ001-0008.flac", base.spec.features), request)
+    tokens = base.tokenizer.encode(" antidisestablishment quiddities")
+    session.forward([session.prompt[-1], *tokens])
+    found = session.words(tokens, 2.0)
+    assert [word.text for word in found] == [" antidisestablishment", " quiddities"]
+    assert len(words(base.tokenizer, " antidisestablishment quiddities", "ja")) > 2

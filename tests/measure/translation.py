@@ -1,0 +1,91 @@
+"""Translation into English beside faster-whisper's: same weights, same windows, greedy, no fallback.
+
+    pip install ".[test]" faster-whisper
+    python tests/measure/translation.py FOLDER... [--target whisper-base] [--theirs float32 int8]
+
+Each FOLDER holds audio files and a manifest.jsonl; used are the entries with a `translation` of all that is
+said. Windows are those of as2d; both are told the language that is spoken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import sacrebleu
+from beside import faster_whisper_texts, target_texts
+
+from as2d_cli.audio import open_audio
+from as2d_cli.registry import load_registry
+from as2d_cli.segments import join_texts
+from as2d_cli.types import Request
+from as2d_cli.windows import split
+
+
+@dataclass(frozen=True)
+class Clip:
+    path: Path
+    language: str
+    reference: str
+
+
+def main() -> None:
+    arguments = _arguments()
+    entry = load_registry().model(arguments.target)
+    clips = list(_clips(arguments.folders))
+    windows = [list(split(open_audio(clip.path).blocks())) for clip in clips]
+    requests = [Request("translate", clip.language) for clip in clips]
+    found = {"as2d": target_texts(entry, requests, windows, arguments.threads)}
+    for kind in arguments.theirs:
+        found[f"faster-whisper {kind}"] = faster_whisper_texts(
+            entry, requests, windows, threads=arguments.threads, compute_type=kind
+        )
+    ours = [text for texts in found["as2d"] for text in texts]
+    groups = {"all": clips} | {
+        name: [clip for clip in clips if clip.language == name]
+        for name in sorted({c.language for c in clips})
+    }
+    for decoder, texts in found.items():
+        flat = [text for one in texts for text in one]
+        equal = sum(a.strip() == b.strip() for a, b in zip(ours, flat, strict=True))
+        print(f"{decoder}: {equal} of {len(flat)} windows with as2d's text")
+        hypotheses = dict(zip((clip.path for clip in clips), map(join_texts, texts), strict=True))
+        for name, group in groups.items():
+            bleu, chrf = _scores([hypotheses[clip.path] for clip in group], group)
+            print(f"  {name:4} {len(group):3} clips   BLEU {bleu:5.1f}   chrF {chrf:5.1f}")
+    if arguments.out:
+        arguments.out.write_text(json.dumps(found, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--target", default="whisper-base")
+    parser.add_argument("--theirs", nargs="*", default=["float32", "int8"], help="compute types")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--out", type=Path, help="write the texts of each window here (JSON)")
+    return parser.parse_args()
+
+
+def _clips(folders: Sequence[Path]) -> Iterator[Clip]:
+    for folder in folders:
+        for line in (folder / "manifest.jsonl").read_text(encoding="utf-8").splitlines():
+            item = json.loads(line)
+            if item.get("translation") and "summary" not in item.get("translation_by", ""):
+                yield Clip(folder / item["file"], item["lang"], item["translation"])
+
+
+def _scores(hypotheses: Sequence[str], clips: Sequence[Clip]) -> tuple[float, float]:
+    """Return BLEU and chrF of the corpus, by sacrebleu's defaults (13a, one reference, with case)."""
+    references = [[clip.reference for clip in clips]]
+    return (
+        float(sacrebleu.corpus_bleu(hypotheses, references).score),
+        float(sacrebleu.corpus_chrf(hypotheses, references).score),
+    )
+
+
+if __name__ == "__main__":
+    main()
