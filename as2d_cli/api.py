@@ -27,7 +27,7 @@ from as2d_cli.errors import RequestError
 from as2d_cli.inputs import find_inputs
 from as2d_cli.languages import AUTO, language_code
 from as2d_cli.registry import load_registry
-from as2d_cli.requests import BatchRequest, FileOutcome, joined_prompt
+from as2d_cli.requests import BatchRequest, FileOutcome, joined_prompt, with_context
 from as2d_cli.writers import FORMATS
 
 StrPath: TypeAlias = str | os.PathLike[str]
@@ -38,6 +38,7 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     *,
     model: str | None = None,
     drafter: str | None = None,
+    context: str | None = None,
     language: str | None = None,
     translate_to: str | None = None,
     prompt: str | None = None,
@@ -53,7 +54,8 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
 
     `paths` are files, folders and patterns as on the command line, `-` is standard input. `model` and
     `drafter` are names of models.toml, by default the default pair; the drafter `"none"` decodes without
-    drafts, which gives the same text. `language` is a Whisper code or an English name, None detects it in
+    drafts, which gives the same text. `context` is `"full"` or `"fitted"`: whether the model always takes in
+    30 s, or as much as there is audio. `language` is a Whisper code or an English name, None detects it in
     each file; with `translate_to="en"` the text is English, whatever is spoken. Windows are taken to follow
     `hotwords` and `prompt`; those in which nobody speaks are left out, unless `vad` is false. `threads` are
     the target's, by default as many as there are CPUs. With `output_formats` files are written as well,
@@ -76,7 +78,7 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
             raise RequestError(f"there is no output format {name!r}", f"formats: {', '.join(FORMATS)}")
     request = BatchRequest(
         inputs=find_inputs([os.fspath(path) for path in given]).found,
-        target=target,
+        target=with_context(target, context),
         drafter=ahead,
         language=language_code(language or AUTO),
         translate_to=translate_to,

@@ -16,6 +16,7 @@ from as2d_cli.types import NOTHING_HEARD, SAMPLE_RATE_HZ, Features, FeatureSpec,
 
 _FFT = 400
 _HOP = 160
+FRAMES_PER_S = SAMPLE_RATE_HZ // _HOP
 _LOWEST = -10.0
 """log10 of the power that stands for silence."""
 _RANGE = 8.0
@@ -41,6 +42,16 @@ def log_mel(samples: Samples, spec: FeatureSpec) -> Features:
         np.maximum(log, log.max() - _RANGE, out=log)
         features[:, :n_heard] = (log + 4.0) / 4.0
     return features
+
+
+def heard_frames(features: Features) -> int:
+    """Return how many frames hold audio: all but the padding of `log_mel`, columns of nothing but 0.0.
+
+    (Audio's own last frames are 0.0 in every band only if they are silent and the loudest band has a power of
+    just 10,000; the padding is no different from them then.)
+    """
+    heard = np.flatnonzero(features.any(axis=0))
+    return int(heard[-1]) + 1 if len(heard) else 0
 
 
 def _log_power(padded: Samples, n_frames: int, n_mels: int) -> Features:

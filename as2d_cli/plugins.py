@@ -2,7 +2,9 @@
 
 A plugin is a module named by an entry point of the group `as2d.v1`, with hook implementations at module
 level (see `hookspecs`). Its text constant `CONVERTER_VERSION`, where there is one, says which converted
-models it can still load; without it every release of the plugin's package converts anew.
+models it can still load; without it every release of the plugin's package converts anew. Its set
+`LOADING_OPTIONS` names those options of a model that only loading reads: converted files do not depend on
+them.
 
 Only the plugin that a model asks for is imported, so a broken other one cannot break the run.
 `AS2D_DEBUG_PLUGINS=1` shows the whole traceback of a plugin that fails to import.
@@ -20,7 +22,7 @@ import pluggy
 
 from as2d_cli import hookspecs
 from as2d_cli.errors import PluginError
-from as2d_cli.registry import ModelEntry
+from as2d_cli.registry import ModelEntry, OptionValue
 from as2d_cli.tables import suggestion
 
 if TYPE_CHECKING:  # numpy comes with it, and `models list` has no use for numpy
@@ -73,6 +75,17 @@ def converter_version(name: str) -> str:
     info = _describe(found)
     declared = getattr(_import(found), "CONVERTER_VERSION", None)
     return f"{info.package}/{declared or info.version}"
+
+
+def loading_options(entry: ModelEntry) -> dict[str, OptionValue]:
+    """Return those options of a model that its converted files do not depend on. Raises `PluginError`."""
+    names = loading_option_names(entry.plugin)
+    return {name: value for name, value in sorted(entry.options.items()) if name in names}
+
+
+def loading_option_names(name: str) -> frozenset[str]:
+    """Return the names of the options that only loading reads in the plugin `name`. Raises `PluginError`."""
+    return frozenset(getattr(_import(_find(name)), "LOADING_OPTIONS", ()))
 
 
 def convert(entry: ModelEntry, source: Path, destination: Path) -> None:

@@ -15,6 +15,7 @@ from as2d_cli.device import device, fixed_work_ms
 from as2d_cli.errors import As2dError
 from as2d_cli.measure import DraftCosts, PairCosts, TargetCosts
 from as2d_cli.paths import cache_root
+from as2d_cli.weights import as_loaded
 from as2d_cli.workers import ModelRef
 from as2d_cli.writers import write_atomic
 
@@ -50,9 +51,8 @@ def profile_key(target: ModelRef, drafter: ModelRef) -> dict[str, str]:
         "format": str(FORMAT),
         "device": device(),
         "mnn": version("MNN"),
-        # the folder of a converted model is named by a digest of its files' sources and options
-        "target": f"{target.entry.name}/{target.path.name}",
-        "drafter": f"{drafter.entry.name}/{drafter.path.name}",
+        "target": as_loaded(target.entry, target.path),
+        "drafter": as_loaded(drafter.entry, drafter.path),
         "threads": f"{target.threads}+{drafter.threads}",
     }
 

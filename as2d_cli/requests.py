@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from as2d_cli import weights
+from as2d_cli import plugins, weights
 from as2d_cli.device import usable_cpus
-from as2d_cli.errors import As2dError
+from as2d_cli.errors import As2dError, RequestError
 from as2d_cli.inputs import Input
 from as2d_cli.registry import ModelEntry
 from as2d_cli.resume import recipe_of
@@ -17,6 +17,8 @@ from as2d_cli.workers import DecodeSettings
 from as2d_cli.writers import SCHEMA_VERSION, SUBTITLES
 
 DRAFTER_THREADS = 1
+CONTEXTS = ("full", "fitted")
+"""How much of a window a target can be made to take in: always 30 s, or as much as there is audio."""
 WORD_FORMATS = frozenset({"json", "jsonl"})
 """Formats that hold the times of words, if those are asked for."""
 RECIPE = 1
@@ -35,6 +37,20 @@ _WITHOUT_INFLUENCE = frozenset(
 def joined_prompt(prompt: str | None, hotwords: str | None) -> str | None:
     """Return hotwords and prompt as the one text that a model is given, as faster-whisper orders them."""
     return " ".join(text.strip() for text in (hotwords, prompt) if text and text.strip()) or None
+
+
+def with_context(target: ModelEntry, context: str | None) -> ModelEntry:
+    """Return the target with this much of a window to take in; None leaves it as it is.
+
+    Raises `RequestError` for what does not exist, or not for this model, `PluginError` without its plugin.
+    """
+    if context is None:
+        return target
+    if context not in CONTEXTS:
+        raise RequestError(f"there is no context {context!r}", f"contexts: {', '.join(CONTEXTS)}")
+    if "context" not in plugins.loading_option_names(target.plugin):
+        raise RequestError(f"model {target.name!r} has only one context", "leave out --context")
+    return replace(target, options={**target.options, "context": context})
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -53,8 +54,14 @@ def find(entry: ModelEntry) -> Path | None:
 
 
 def identity(entry: ModelEntry) -> str:
-    """Return what tells the converted model apart from every other one, in the cache or not."""
-    return f"{entry.name}/{_folder(entry).name}"
+    """Return what tells the model, as it is loaded, apart from every other one, in the cache or not."""
+    return as_loaded(entry, _folder(entry))
+
+
+def as_loaded(entry: ModelEntry, folder: Path) -> str:
+    """Return what tells the model that is loaded from `folder` apart from every other one."""
+    loading = [f",{name}={value}" for name, value in plugins.loading_options(entry).items()]
+    return "".join([f"{entry.name}/{folder.name}", *loading])
 
 
 def remove(name: str, progress: Progress = silent) -> bool:
@@ -70,7 +77,9 @@ def remove(name: str, progress: Progress = silent) -> bool:
 
 
 def _folder(entry: ModelEntry) -> Path:
-    return cache.converted_folder(entry, plugins.converter_version(entry.plugin))
+    loading = plugins.loading_options(entry)
+    converting = {name: value for name, value in entry.options.items() if name not in loading}
+    return cache.converted_folder(replace(entry, options=converting), plugins.converter_version(entry.plugin))
 
 
 @contextmanager

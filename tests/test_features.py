@@ -7,7 +7,7 @@ import pytest
 import soundfile
 
 from as2d_cli import features
-from as2d_cli.features import log_mel, mel_filters
+from as2d_cli.features import heard_frames, log_mel, mel_filters
 from as2d_cli.types import FeatureSpec
 
 DATA = Path(__file__).parent / "data"
@@ -49,6 +49,19 @@ def test_silence_is_the_same_everywhere():
 
 def test_no_audio_is_all_padding():
     assert not log_mel(np.zeros(0, np.float32), FeatureSpec(n_frames=200)).any()
+
+
+@pytest.mark.parametrize("n_samples", [0, 1, 159, 160, 16_000, 31_999, 32_000])
+def test_the_frames_that_hold_audio_can_be_told_from_padding(n_samples):
+    noise = np.random.default_rng(0).normal(0, 0.1, n_samples).astype(np.float32)
+    expected = min(200, n_samples // 160 + 1) if n_samples else 0
+    assert heard_frames(log_mel(noise, FeatureSpec(n_frames=200))) == expected
+
+
+def test_silence_within_audio_is_heard_to_its_end():
+    samples = np.zeros(16_000, np.float32)
+    samples[:800] = np.random.default_rng(0).normal(0, 0.1, 800)
+    assert heard_frames(log_mel(samples, FeatureSpec(n_frames=200))) == 101
 
 
 def test_audio_that_does_not_fit_is_refused_and_not_cut():

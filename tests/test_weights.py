@@ -103,6 +103,13 @@ def test_a_role_is_no_reason_to_convert_again(entry):
     )
 
 
+def test_an_option_that_only_loading_reads_asks_for_no_conversion_but_makes_another_model(entry):
+    loud = replace(entry, options={"voice": "loud"})
+    assert weights.ensure(loud) == weights.ensure(entry)
+    assert weights.identity(loud) == f"{weights.identity(entry)},voice=loud"
+    assert weights.identity(replace(entry, options={"bits": 8})) != weights.identity(entry)
+
+
 def test_missing_files_of_a_path_source_are_named(entry):
     (entry.source.directory / "a.txt").unlink()
     with pytest.raises(ModelError, match=r"a\.txt: No such file"):

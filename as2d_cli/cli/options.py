@@ -14,7 +14,7 @@ from as2d_cli.errors import RequestError
 from as2d_cli.inputs import STDIN, Inputs, find_inputs, read_list
 from as2d_cli.languages import AUTO, language_code
 from as2d_cli.registry import ModelEntry, Registry, load_registry
-from as2d_cli.requests import WORD_FORMATS, BatchRequest, joined_prompt
+from as2d_cli.requests import WORD_FORMATS, BatchRequest, joined_prompt, with_context
 from as2d_cli.subtitles import Layout
 from as2d_cli.tables import suggestion
 from as2d_cli.workers import DecodeSettings
@@ -35,6 +35,7 @@ def batch_request(options: BatchOptions) -> tuple[BatchRequest, tuple[str, ...]]
     registry = load_registry()
     to = _language_to_write(options)
     target, drafter = registry.choose(options.model, options.drafter, "translate" if to else "transcribe")
+    target = with_context(target, options.context)
     decode, budget = decode_settings(options)
     request = BatchRequest(
         inputs=(),

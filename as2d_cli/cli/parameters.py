@@ -74,6 +74,14 @@ class ModelOptions(Options):
             help="Smaller model that drafts ahead [default: the pair's].",
         ),
     ] = None
+    context: Annotated[
+        str | None,
+        typer.Option(
+            metavar="full|fitted",
+            help="How much of a window the model takes in: always 30 s, or as much as there is audio, which"
+            " is faster on short files but not always the same text.",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

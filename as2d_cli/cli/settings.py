@@ -40,10 +40,10 @@ def configured(body: Callable[[OptionsT], ExitCode], options: type[OptionsT]) ->
     The parameters that typer sees are the fields of `options`, the help is `body`'s docstring.
     """
 
-    def call(context: typer.Context, **values: Any) -> None:  # noqa: ANN401 - typer has checked them
-        raise typer.Exit(body(options(given=_given(context), **values)))
+    def call(command: typer.Context, **values: Any) -> None:  # noqa: ANN401 - typer has checked them
+        raise typer.Exit(body(options(given=_given(command), **values)))
 
-    first = Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    first = Parameter("command", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     call.__signature__ = Signature([first, *_parameters(options)])  # type: ignore[attr-defined]
     call.__name__, call.__doc__ = body.__name__, body.__doc__
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

@@ -10,6 +10,7 @@ import numpy as np
 from as2d_cli.decoding.protocols import END, DrafterSpec, DraftToken
 from as2d_cli.errors import ModelError
 from as2d_cli.types import Features, Request
+from as2d_whisper.context import Context, fit
 from as2d_whisper.model import Cache, Rows, WhisperModel
 from as2d_whisper.prompt import languages, open_prompt, tasks
 from as2d_whisper.rules import Rules
@@ -22,11 +23,14 @@ MAX_SPEED = 2.0
 class WhisperDrafter:
     """A loaded Whisper that drafts. A draft may be wrong, so rows need not be exact."""
 
-    def __init__(self, folder: Path, threads: int, speed: float = 1.0) -> None:
+    def __init__(
+        self, folder: Path, threads: int, speed: float = 1.0, *, context: Context = "fitted"
+    ) -> None:
         """Load the converted model in `folder`; it hears audio `speed` times as fast. Raises `ModelError`."""
         if not 1 <= speed <= MAX_SPEED:
             raise ModelError(f"option speed is {speed:g}", f"give a number from 1 to {MAX_SPEED}")
         self._speed = speed
+        self._context: Context = context
         self._model = WhisperModel(folder, threads, exact_rows=False)
         self._rules = Rules(self._model)
         self.spec = DrafterSpec(self._model.features, languages(self._model), tasks(self._model))
@@ -38,7 +42,8 @@ class WhisperDrafter:
 
     def open(self, features: Features, request: Request) -> WhisperDraftSession:
         """Encode a window of shape `spec.features.shape` and prefill the prompt. Raises `ModelError`."""
-        return WhisperDraftSession(self._model, self._rules, sped_up(features, self._speed), request)
+        heard = fit(sped_up(features, self._speed), self._context)
+        return WhisperDraftSession(self._model, self._rules, heard, request)
 
     def draft(self, features: Features, request: Request) -> Iterator[DraftToken]:
         """Yield the model's own text of one window, then `END` if it ended within its context."""

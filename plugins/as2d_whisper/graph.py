@@ -89,6 +89,12 @@ class _Graph:
         bounds = [self.constant(np.array([value], np.int64)) for value in (start, stop, axis)]
         return self.op("Slice", x, *bounds)
 
+    def first_rows(self, table: NDArray[np.float32], x: str) -> str:
+        """As many rows of `table` as `x` (1, T, ...) has."""
+        bounds = [self.constant(np.array([value], np.int64)) for value in (0, 1)]
+        length = self.op("Slice", self.op("Shape", x), bounds[1], self.constant(np.array([2], np.int64)))
+        return self.op("Slice", self.constant(table), bounds[0], length, bounds[0])
+
     def mean(self, x: str, axes: Sequence[int], out: str) -> str:
         return self.op("ReduceMean", x, self.constant(np.array(axes, np.int64)), out=out, keepdims=0)
 
@@ -142,16 +148,16 @@ _PARTS = {1: ("query",), 2: ("key", "value"), 3: ("query", "key", "value")}
 def build_encoder(checkpoint: Checkpoint, path: Path) -> None:
     """Write the encoder: `mel` (1, n_mels, 2 L) to cross-attention keys and values of each decoder layer.
 
-    Outputs `key_i` (1, h, L, 64) and `value_i` (1, h, 64, L).
+    Outputs `key_i` (1, h, L, 64) and `value_i` (1, h, 64, L), for any L up to a full window's.
     """
-    graph, heads, length = _Graph(), checkpoint.n_heads, checkpoint.n_audio_positions
-    x = graph.input("mel", [1, checkpoint.n_mels, 2 * length])
+    graph, heads = _Graph(), checkpoint.n_heads
+    x = graph.input("mel", [1, checkpoint.n_mels, "2L"])
     for name, stride in (("encoder/conv1", 1), ("encoder/conv2", 2)):
         weight, bias = (graph.constant(array) for array in _linear(checkpoint, name))
         x = graph.op("Conv", x, weight, bias, kernel_shape=[3], pads=[1, 1], strides=[stride])
         x = graph.op("Gelu", x)
-    positions = checkpoint["encoder/position_encodings/encodings"]
-    x = graph.op("Add", graph.transpose(x, [0, 2, 1]), graph.constant(positions[None]))
+    x = graph.transpose(x, [0, 2, 1])
+    x = graph.op("Add", x, graph.first_rows(checkpoint["encoder/position_encodings/encodings"], x))
     for index in range(checkpoint.n_layers("encoder")):
         x = _encoder_layer(graph, x, checkpoint, f"encoder/layer_{index}")
     x = graph.layer_norm(x, checkpoint, "encoder/layer_norm")
@@ -159,9 +165,9 @@ def build_encoder(checkpoint: Checkpoint, path: Path) -> None:
         name = f"decoder/layer_{index}/attention/linear_1"
         key = _project(graph, x, checkpoint, name, "key")
         value = _project(graph, x, checkpoint, name, "value")
-        _split_heads(graph, key, heads, KEYS, out=graph.output(f"key_{index}", [1, heads, length, HEAD_SIZE]))
+        _split_heads(graph, key, heads, KEYS, out=graph.output(f"key_{index}", [1, heads, "L", HEAD_SIZE]))
         _split_heads(
-            graph, value, heads, VALUES_T, out=graph.output(f"value_{index}", [1, heads, HEAD_SIZE, length])
+            graph, value, heads, VALUES_T, out=graph.output(f"value_{index}", [1, heads, HEAD_SIZE, "L"])
         )
     graph.save(path)
 
@@ -195,7 +201,7 @@ def build_decoder(checkpoint: Checkpoint, alignment_heads: AlignmentHeads, path:
     probabilities of the alignment heads, of which there must be one at least.
     """
     graph, n = _Graph(), checkpoint.n_layers("decoder")
-    d, heads, length = checkpoint.d_model, checkpoint.n_heads, checkpoint.n_audio_positions
+    d, heads = checkpoint.d_model, checkpoint.n_heads
     x = graph.input("x", [1, "R", d])
     past = graph.input("past", ["C", 2 * n * d])
     mask = graph.input("mask", [1, 1, "T", "R"])
@@ -205,8 +211,8 @@ def build_decoder(checkpoint: Checkpoint, alignment_heads: AlignmentHeads, path:
         layer = f"decoder/layer_{index}"
         x, new = _self_attention(graph, x, checkpoint, layer, past=(past, 2 * index * d), mask=mask)
         present += new
-        key = graph.input(f"key_{index}", [1, heads, length, HEAD_SIZE])
-        value = graph.input(f"value_{index}", [1, heads, HEAD_SIZE, length])
+        key = graph.input(f"key_{index}", [1, heads, "L", HEAD_SIZE])
+        value = graph.input(f"value_{index}", [1, heads, HEAD_SIZE, "L"])
         x, attention[index] = _cross_attention(graph, x, checkpoint, layer, key, value)
         x = _feed_forward(graph, x, checkpoint, layer)
     x = graph.layer_norm(x, checkpoint, "decoder/layer_norm")
@@ -215,7 +221,7 @@ def build_decoder(checkpoint: Checkpoint, alignment_heads: AlignmentHeads, path:
     rows = graph.op("Concat", *present, axis=2)
     graph.reshape(rows, [-1, 2 * n * d], out=graph.output("present", ["R", 2 * n * d]))
     parts = [graph.slice(attention[layer], 1, head, head + 1) for layer, head in alignment_heads]
-    graph.mean(graph.op("Concat", *parts, axis=1), [1, 3], out=graph.output("alignment", ["R", length]))
+    graph.mean(graph.op("Concat", *parts, axis=1), [1, 3], out=graph.output("alignment", ["R", "L"]))
     graph.save(path)
 
 

@@ -81,8 +81,12 @@ class WhisperModel:
         return 2 * self.facts.n_decoder_layers * self.facts.d_model
 
     def encode(self, features: Features) -> list[Var]:
-        """Return cross-attention keys and values per layer for `features` of shape `self.features.shape`."""
-        if features.shape != self.features.shape:
+        """Return cross-attention keys and values per layer for `features`, shape (n_mels, even n_frames).
+
+        Raises `ModelError` for other mel bands than `self.features` has, or more frames.
+        """
+        bands, frames = features.shape
+        if bands != self.features.n_mels or frames > self.features.n_frames or frames % 2:
             raise ModelError(f"features of shape {features.shape}, expected {self.features.shape}")
         return self._encoder.run(constant(np.ascontiguousarray(features[None], np.float32)))
 

@@ -11,8 +11,12 @@ if TYPE_CHECKING:
     from as2d_cli.decoding.protocols import Drafter, Target, Tokenizer
     from as2d_cli.registry import ModelEntry
 
-CONVERTER_VERSION = "4"
+CONVERTER_VERSION = "5"
 """Raised when converted files change meaning, so that older ones are converted anew."""
+
+
+LOADING_OPTIONS = frozenset({"context", "speed"})
+"""Options that converted files do not depend on."""
 
 
 @hookimpl
@@ -25,23 +29,25 @@ def as2d_convert(entry: ModelEntry, source: Path, destination: Path) -> bool:
 
 
 @hookimpl
-def as2d_load_target(path: Path, threads: int, decode_threads: int) -> Target:
-    """Load a converted Whisper as a target."""
+def as2d_load_target(entry: ModelEntry, path: Path, threads: int, decode_threads: int) -> Target:
+    """Load a converted Whisper as a target. Raises `ModelError`, also for an option that cannot be."""
+    from as2d_whisper.context import read_context
     from as2d_whisper.target import WhisperTarget
 
-    return WhisperTarget(path, threads, decode_threads)
+    return WhisperTarget(path, threads, decode_threads, context=read_context(entry, "full"))
 
 
 @hookimpl
 def as2d_load_drafter(entry: ModelEntry, path: Path, threads: int) -> Drafter:
     """Load a converted Whisper as a drafter. Raises `ModelError`, also for an option that cannot be."""
     from as2d_cli.errors import ModelError
+    from as2d_whisper.context import read_context
     from as2d_whisper.drafter import WhisperDrafter
 
     speed = entry.options.get("speed", 1.0)
     if not isinstance(speed, int | float):
         raise ModelError(f"model {entry.name!r}: option speed must be a number")
-    return WhisperDrafter(path, threads, speed)
+    return WhisperDrafter(path, threads, speed, context=read_context(entry, "fitted"))
 
 
 @hookimpl

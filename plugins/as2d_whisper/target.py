@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.errors import ModelError
 from as2d_cli.types import Features, Request, TokenIds, Word
+from as2d_whisper.context import Context, fit
 from as2d_whisper.model import Cache, WhisperModel
 from as2d_whisper.prompt import languages, max_prompt_tokens, open_prompt, tasks
 from as2d_whisper.rules import Rules
@@ -21,7 +22,9 @@ from as2d_whisper.words import levels, words_of
 class WhisperTarget:
     """A loaded Whisper that verifies drafts."""
 
-    def __init__(self, folder: Path, threads: int, decode_threads: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, threads: int, decode_threads: int | None = None, *, context: Context = "full"
+    ) -> None:
         """Load the converted model in `folder`. Raises `ModelError`.
 
         `decode_threads` (None: as many) run the decoder. Its bits do not depend on them, those of the
@@ -31,6 +34,7 @@ class WhisperTarget:
         if self._model.kept is not None:
             raise ModelError("a model with a cut vocabulary can only draft", "choose another target")
         self._rules = Rules(self._model)
+        self._context: Context = context
         self.spec = TargetSpec(
             features=self._model.features,
             end_id=self._model.tokenizer.end_id,
@@ -47,7 +51,7 @@ class WhisperTarget:
 
     def open(self, features: Features, request: Request) -> WhisperSession:
         """Encode a window of shape `spec.features.shape` and prefill the prompt. Raises `ModelError`."""
-        return WhisperSession(self._model, self._rules, features, request)
+        return WhisperSession(self._model, self._rules, fit(features, self._context), request)
 
 
 class WhisperSession:

@@ -22,7 +22,7 @@ def file(tmp_path, monkeypatch):
 def test_every_setting_can_be_set_by_file_and_environment_and_says_so(as2d, file, tmp_path):
     kinds = all_setting_kinds()
     assert {"model", "language", "threads", "output_format", "json", "progress"} <= set(kinds)
-    assert not {"files", "files_from", "null", "help", "context"} & set(kinds)
+    assert not {"files", "files_from", "null", "help", "command"} & set(kinds)
     values = {str: ("word", '"word"'), int: ("3", "3"), bool: ("true", "true")}
     file("\n".join(f"{name.replace('_', '-')} = {values[kind][1]}" for name, kind in kinds.items()))
     settings = json.loads(as2d("config", "show", "--json").out)

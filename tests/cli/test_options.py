@@ -68,3 +68,27 @@ def test_what_is_no_budget_is_refused_with_the_range(scripted, text):
     with pytest.raises(RequestError, match="--budget cannot be") as refused:
         request(scripted, budget=text)
     assert "from 0 to 64" in refused.value.hint
+
+
+def test_the_context_becomes_an_option_of_the_target_alone(monkeypatch):
+    monkeypatch.delenv("AS2D_MODELS", raising=False)
+    asked = request(None, context="fitted")
+    assert asked.target.options["context"] == "fitted"
+    assert "context" not in asked.drafter.options
+    assert request(None).target.options.get("context") is None
+
+
+def test_a_context_makes_outputs_of_another_one_stale(monkeypatch):
+    monkeypatch.delenv("AS2D_MODELS", raising=False)
+    kept, changed = (
+        request(None, output_format="txt", **context).recipes() for context in ({}, {"context": "fitted"})
+    )
+    assert kept["txt"] != changed["txt"]
+
+
+@pytest.mark.parametrize(
+    ("context", "message"), [("half", "no context 'half'"), ("fitted", "'speaker' has only one context")]
+)
+def test_a_context_that_does_not_exist_or_not_for_the_model_is_refused(scripted, context, message):
+    with pytest.raises(RequestError, match=message):
+        request(scripted, context=context)

@@ -8,6 +8,7 @@ from as2d_cli.errors import ModelError
 from as2d_cli.hookspecs import hookimpl
 
 CONVERTER_VERSION = "7"
+LOADING_OPTIONS = frozenset({"voice"})
 
 
 @hookimpl

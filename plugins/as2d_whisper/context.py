@@ -1,0 +1,42 @@
+"""How much of a window the encoder sees: always 30 s, as in training, or only as far as it is filled.
+
+Encoding costs by length, and most of a short window is padding. Whisper was never trained without it, so
+the text is not always that of the full context (docs/decisions/0008-fitted-context.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, cast, get_args
+
+from as2d_cli.errors import ModelError
+from as2d_cli.features import FRAMES_PER_S, heard_frames
+from as2d_cli.types import Features
+from as2d_whisper.graph import KEY_MULTIPLE
+
+if TYPE_CHECKING:
+    from as2d_cli.registry import ModelEntry
+
+Context = Literal["full", "fitted"]
+PADDING_S = 5.0
+"""What stands behind the audio in a fitted context: with 3 s or less, texts begin to break off or repeat."""
+_STEP = 128
+"""Fitted windows have a multiple of so many frames: few shapes, and keys as exact rows need them."""
+
+
+def read_context(entry: ModelEntry, default: Context) -> Context:
+    """Return the model's option `context`. Raises `ModelError` for one that does not exist."""
+    given = entry.options.get("context", default)
+    if given not in get_args(Context):
+        raise ModelError(f"model {entry.name!r}: option context is {given!r}", 'it can be "full" or "fitted"')
+    return cast(Context, given)
+
+
+def fit(features: Features, context: Context) -> Features:
+    """Return the frames that the encoder is to see, from the first; it depends on nothing but the window."""
+    if context == "full":
+        return features
+    wanted = heard_frames(features) + round(PADDING_S * FRAMES_PER_S)
+    return features[:, : -(-wanted // _STEP) * _STEP]
+
+
+assert _STEP // 2 % KEY_MULTIPLE == 0, "exactness of rows depends on it"

@@ -1,0 +1,95 @@
+"""A fitted context: less is encoded, by a rule that looks at the window only; text and times stay usable."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from as2d_cli import plugins
+from as2d_cli.decoding import EMPTY, Aligner, FixedBudget, decode
+from as2d_cli.errors import ModelError
+from as2d_cli.features import log_mel
+from as2d_cli.registry import load_registry
+from as2d_cli.types import FeatureSpec, Request
+from as2d_whisper.context import PADDING_S, fit, read_context
+from as2d_whisper.drafter import WhisperDrafter
+from as2d_whisper.target import WhisperTarget
+
+ENGLISH = Request(language="en", word_times=True)
+
+
+@pytest.fixture(scope="module")
+def fitted(base_folder):
+    return WhisperTarget(base_folder, threads=1, context="fitted")
+
+
+def text_and_words(target, window):
+    session = target.open(window, ENGLISH)
+    steps = list(decode(session, EMPTY, Aligner(), FixedBudget(0), end_id=target.spec.end_id))
+    text = [token for step in steps for token in step.tokens][:-1]
+    return target.tokenizer.decode_bytes(text).decode(), session.words(text, 11.0)
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0.5, 4.99, 11.0, 24.9, 25.1, 30.0])
+def test_all_of_the_audio_and_its_padding_is_kept_in_steps(seconds):
+    noise = np.random.default_rng(1).normal(0, 0.1, int(seconds * 16000)).astype(np.float32)
+    window = log_mel(noise, FeatureSpec())
+    kept = fit(window, "fitted").shape[1]
+    assert min(3000, 100 * (seconds + PADDING_S)) <= kept <= 100 * (seconds + PADDING_S) + 130
+    assert kept == 3000 or kept % 16 == 0
+    assert np.array_equal(fit(window, "fitted"), window[:, :kept])
+    assert fit(window, "full") is window
+
+
+def test_a_fitted_context_writes_the_same_text_of_clear_speech_with_the_same_times(base, fitted, features):
+    window = features("jfk.flac", base.spec.features)
+    text, words = text_and_words(base, window)
+    fitted_text, fitted_words = text_and_words(fitted, window)
+    assert fitted_text == text
+    apart = [abs(one.start_s - other.start_s) for one, other in zip(words, fitted_words, strict=True)]
+    assert np.median(apart) <= 0.04
+    assert max(apart) <= 0.4
+
+
+def test_a_fitted_context_is_that_much_shorter(fitted, drafter, features):
+    window = features("jfk.flac", fitted.spec.features)
+    for model in (fitted, drafter):
+        session = model.open(window, ENGLISH)
+        assert session._audio[0].view().shape[2] == 832  # positions of 20 ms: 11 s and 5 s, in steps
+
+
+@pytest.mark.parametrize("name", ["LJ001-0002.flac", "fleurs-de-004.ogg"])
+def test_rows_decided_together_are_those_decided_alone(fitted, features, name):
+    session = fitted.open(features(name, fitted.spec.features), Request())
+    opened, alone = session.length, [session.prompt[-1]]
+    for _ in range(24):
+        alone.append(int(session.forward(alone[-1:])[0]))
+    draw = random.Random(0)
+    for _ in range(4):
+        session.rollback(opened)
+        while session.length < opened + 24:
+            at = session.length - opened
+            rows = draw.randint(1, 24 - at)
+            assert session.forward(alone[at : at + rows]).tolist() == alone[at + 1 : at + 1 + rows]
+
+
+def test_the_option_decides_and_drafters_fit_by_themselves(tiny_en_folder):
+    entry = load_registry().model("whisper-tiny.en")
+    changed = replace(entry, options={**entry.options, "context": "fitted"})
+    assert plugins.load_target(entry, tiny_en_folder, 1)._context == "full"
+    assert plugins.load_target(changed, tiny_en_folder, 1)._context == "fitted"
+    assert plugins.load_drafter(entry, tiny_en_folder, 1)._context == "fitted"
+    assert WhisperDrafter(tiny_en_folder, 1, context="full")._context == "full"
+
+
+def test_an_option_that_does_not_exist_is_named():
+    entry = load_registry().model("whisper-tiny.en")
+    with pytest.raises(ModelError, match="option context is 'half'"):
+        read_context(replace(entry, options={"context": "half"}), "full")
+
+
+def test_features_that_are_no_window_are_refused(tiny_en):
+    for shape in ((80, 3002), (80, 101), (128, 3000)):
+        with pytest.raises(ModelError, match="features of shape"):
+            WhisperTarget.open(tiny_en, np.zeros(shape, np.float32), ENGLISH)
