@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Protocol
 
-from as2d_cli.asking import Answer, AskReport, AskRequest
+from as2d_cli.answers import Answer, AskReport, AskRequest
 from as2d_cli.cli.results import name_of, write_out
 from as2d_cli.report import stats_dict
 from as2d_cli.types import Span
@@ -50,7 +50,7 @@ class JsonAnswers:
         drafter = request.drafter.name if request.drafter else None
         self._models = {
             "listener": request.listening.target.name,
-            "reader": request.reader.name,
+            "reader": request.target.name,
             "drafter": drafter,
         }
 

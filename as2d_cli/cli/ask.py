@@ -18,11 +18,14 @@ from as2d_cli.errors import As2dError, RequestError
 from as2d_cli.sources import printable
 
 if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
-    from as2d_cli.asking import Answer, Asking, AskReport, AskRequest
+    from as2d_cli.answers import Answer, AskReport, AskRequest
+    from as2d_cli.asking import Asking
     from as2d_cli.cli.answers import Answers
     from as2d_cli.cli.display import TerminalDisplay
 
 _STDIN = "-"
+NO_READER = "none"
+"""Stands for no reader: the model that listens answers by itself."""
 _OF_THE_READER = frozenset({"align", "budget", "compare", "draft_tokens"})
 """Options that are about the reader's drafts, not about those of the model that listens."""
 
@@ -33,46 +36,53 @@ def ask(options: AskOptions) -> ExitCode:
     Answers go to stdout, each with the place in the recording that it rests on, everything else to stderr.
     "Not in the recording." is an answer, too. Without -q, questions are read from standard input, one a line.
     """
-    from as2d_cli.asking import Asking
     from as2d_cli.cli.answers import JsonAnswers, TextAnswers
     from as2d_cli.cli.display import TerminalDisplay
+    from as2d_cli.hearing import Hearing
+    from as2d_cli.reading import Reading
 
     if not options.files and options.files_from is None:
         raise typer.BadParameter("Missing argument 'FILE...'.")
     interrupt()
-    request, notes = _ask_request(options)
+    request, notes = ask_request(options)
     messages = Messages(quiet=options.is_quiet, verbose=options.is_verbose)
     for note in notes:
         messages.note(note)
     single = len(request.questions) == len(request.listening.inputs) == 1
     answers = JsonAnswers(request) if options.json else TextAnswers(named=not single)
     with TerminalDisplay(messages, bar=options.progress) as display:
-        return _Run(Asking(request, display), messages, display, answers).show()
+        asking = Reading(request, display) if request.reader else Hearing(request, display)
+        return _Run(asking, messages, display, answers).show()
 
 
 app = configured(ask, AskOptions)
 
 
-def _ask_request(options: AskOptions) -> tuple[AskRequest, tuple[str, ...]]:
+def ask_request(options: AskOptions) -> tuple[AskRequest, tuple[str, ...]]:
     """Return what is asked for, and what to tell of the search for inputs. Raises `RequestError`."""
-    from as2d_cli.asking import AskRequest
+    from as2d_cli.answers import AskRequest
     from as2d_cli.cli.options import batch_request, decode_settings
     from as2d_cli.registry import load_registry
 
     questions = _questions(options)
-    reader, drafter = load_registry().choose(options.reader, options.reader_drafter)
+    registry = load_registry()
     shared = {
         one.name: getattr(options, one.name) for one in fields(BatchOptions) if hasattr(options, one.name)
     }
     heard = {name: value for name, value in shared.items() if name not in _OF_THE_READER}
     listening = BatchOptions(**{**heard, "json": True, "given": options.given - _OF_THE_READER})
     batch, notes = batch_request(listening)
+    if options.reader == NO_READER:
+        reader, drafter, chosen = None, batch.drafter, options.drafter
+    else:
+        chosen = options.reader_drafter
+        reader, drafter = registry.choose(options.reader, options.reader_drafter)
     decode, budget = decode_settings(options)
     if budget == 0:
         drafter = None
     if drafter is None and options.compare:
         raise RequestError("--compare does nothing without a drafter", "choose one with --reader-drafter")
-    automatic = options.reader_drafter is None and budget is None and decode.draft_tokens is None
+    automatic = chosen is None and budget is None and decode.draft_tokens is None
     return AskRequest(
         listening=batch,
         questions=questions,
@@ -124,7 +134,7 @@ class _Run:
             return ExitCode.INTERRUPTED
         except As2dError:
             report = self.asking.report(interrupted=True)
-            if report.listening.done or report.listening.failed:
+            if not report.is_empty:
                 self._conclude(report)
             raise
         report = self.asking.report()

@@ -281,9 +281,9 @@ class AskOptions(RunOptions, BudgetOptions, SpeechOptions, ModelOptions, InputOp
     reader: Annotated[
         str,
         typer.Option(
-            metavar="NAME",
+            metavar="NAME|none",
             autocompletion=completion.models,
-            help="Language model that answers from the transcript.",
+            help="Language model that answers from the transcript; none: the one that listens does.",
         ),
     ] = READER
     reader_drafter: Annotated[

@@ -1,0 +1,118 @@
+"""How well models that read answer: the pairs of manifests, and questions about something else.
+
+    python tests/measure/qa.py FOLDER... [--models smollm2-135m,qwen2.5-coder-1.5b] [--listener whisper-base]
+
+Each FOLDER has a manifest.jsonl whose records may have `qa`: a list of {"q": ..., "a": ...}. Every recording
+with such pairs is transcribed, and is asked its own questions and one of the next recording, to which the
+answer ought to be that it is not there. An own answer counts as right if half of the words of the
+reference are in it, or all of its words are in the reference; all are printed, for a person to judge.
+"""
+
+import argparse
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from as2d_cli import plugins, transcribe
+from as2d_cli.decoding import EMPTY, Aligner, FixedBudget, decode
+from as2d_cli.device import usable_cpus
+from as2d_cli.passages import choose, is_found, terms
+from as2d_cli.registry import load_registry
+from as2d_cli.types import NOTHING_HEARD, Request
+from as2d_cli.weights import ensure
+
+SMALL = terms("the a an of and or in on to is are was were at it its for with by about that this")
+
+
+@dataclass
+class Recording:
+    path: Path
+    pairs: list[dict[str, str]]
+    segments: tuple = ()
+
+
+def recordings(folders, listener):
+    found = []
+    for folder in folders:
+        for line in (folder / "manifest.jsonl").read_text(encoding="utf-8").splitlines():
+            record = json.loads(line)
+            if record.get("qa"):
+                found.append(Recording(folder / record["file"], record["qa"]))
+    outcomes = transcribe([one.path for one in found], model=listener, drafter="none")
+    texts = {outcome.source: outcome.transcript for outcome in outcomes}
+    for one in found:
+        one.segments = texts[one.path].segments
+    return found
+
+
+def content(text):
+    return terms(text) - SMALL
+
+
+def is_right(answer, reference):
+    mine, wanted = content(answer), content(reference)
+    return bool(mine) and (len(mine & wanted) >= 0.5 * len(wanted) or mine <= wanted)
+
+
+def answered(target, recording, question):
+    """Return the answer, and the seconds until it was complete."""
+    began = time.perf_counter()
+    count = lambda text: len(target.tokenizer.encode(text))  # noqa: E731
+    passage = choose(recording.segments, question, target.spec.max_passage_tokens - count(question), count)
+    request = Request(task="ask", question=question, passage=passage.text)
+    session = target.open(np.zeros(NOTHING_HEARD.shape, np.float32), request)
+    steps = decode(session, EMPTY, Aligner(), FixedBudget(0), end_id=target.spec.end_id)
+    tokens = [token for step in steps for token in step.tokens]
+    text = target.tokenizer.decode_bytes(tokens).decode("utf-8", "ignore").strip()
+    return text, time.perf_counter() - began, len(tokens)
+
+
+def measure(name, found):
+    entry = load_registry().model(name)
+    path = ensure(entry)
+    began = time.perf_counter()
+    target = plugins.load_target(entry, path, usable_cpus())
+    print(f"\n{name}: loaded in {time.perf_counter() - began:.1f} s")
+    right = refused = total = 0
+    first = []
+    for number, one in enumerate(found):
+        other = found[(number + 1) % len(found)].pairs[0]
+        for place, pair in enumerate([*one.pairs, other]):
+            text, seconds, n_tokens = answered(target, one, pair["q"])
+            if pair is other:
+                verdict = "refused" if not is_found(text) else "INVENTED"
+                refused += not is_found(text)
+            else:
+                total += 1
+                verdict = "right" if is_right(text, pair["a"]) else "WRONG"
+                right += verdict == "right"
+            if place == 0:
+                first.append(seconds)
+            print(f"  {verdict:8} {seconds:5.1f} s {n_tokens:3} tokens  {one.path.name}: {pair['q']}")
+            print(
+                f"           answer {text!r}, reference {pair['a']!r}"
+                if pair is not other
+                else f"           answer {text!r}"
+            )
+    print(
+        f"{name}: {right} of {total} right, {refused} of {len(found)} refused that are not there,"
+        f" first answer after {np.median(first):.1f} s (median)"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--models", default="smollm2-135m,qwen2.5-coder-0.5b,qwen2.5-coder-1.5b")
+    parser.add_argument("--listener", default="whisper-base")
+    arguments = parser.parse_args()
+    found = recordings(arguments.folders, arguments.listener)
+    for name in arguments.models.split(","):
+        measure(name, found)
+
+
+if __name__ == "__main__":
+    main()
