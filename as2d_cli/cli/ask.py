@@ -11,7 +11,7 @@ import typer
 
 from as2d_cli.cli.exit_codes import ExitCode
 from as2d_cli.cli.messages import Messages
-from as2d_cli.cli.parameters import AskOptions, BatchOptions
+from as2d_cli.cli.parameters import READER, AskOptions, BatchOptions
 from as2d_cli.cli.run import interrupt
 from as2d_cli.cli.settings import configured
 from as2d_cli.errors import As2dError, RequestError
@@ -72,11 +72,12 @@ def ask_request(options: AskOptions) -> tuple[AskRequest, tuple[str, ...]]:
     heard = {name: value for name, value in shared.items() if name not in _OF_THE_READER}
     listening = BatchOptions(**{**heard, "json": True, "given": options.given - _OF_THE_READER})
     batch, notes = batch_request(listening)
-    if options.reader == NO_READER:
+    answers_itself = batch.target.tasks is not None and batch.target.does("ask")
+    if options.reader == NO_READER or (options.reader is None and answers_itself):
         reader, drafter, chosen = None, batch.drafter, options.drafter
     else:
         chosen = options.reader_drafter
-        reader, drafter = registry.choose(options.reader, options.reader_drafter)
+        reader, drafter = registry.choose(options.reader or READER, options.reader_drafter)
     decode, budget = decode_settings(options)
     if budget == 0:
         drafter = None

@@ -279,13 +279,14 @@ class AskOptions(RunOptions, BudgetOptions, SpeechOptions, ModelOptions, InputOp
         ),
     ] = None
     reader: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAME|none",
             autocompletion=completion.models,
-            help="Language model that answers from the transcript; none: the one that listens does.",
+            help="Language model that answers from the transcript; none: the one that listens does "
+            f"[default: {READER}, or none if that can].",
         ),
-    ] = READER
+    ] = None
     reader_drafter: Annotated[
         str | None,
         typer.Option(
