@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,8 @@ from as2d_cli import weights
 from as2d_cli.engine import Engine, EngineSettings
 from as2d_cli.fetch import fetch
 from as2d_cli.pipeline import Pipeline
-from as2d_cli.registry import ModelEntry, OptionValue, load_registry
-from as2d_cli.requests import DRAFTER_THREADS
+from as2d_cli.registry import ModelEntry, load_registry
+from as2d_cli.requests import DRAFTER_THREADS, with_context
 from as2d_cli.selection import apply_stored, first_budget
 from as2d_cli.types import Request
 from as2d_cli.workers import ModelRef
@@ -73,10 +73,10 @@ class Contestant(ABC):
 class As2d(Contestant):
     """As2d's own pipeline and processes, reading one file at a time."""
 
-    def __init__(self, setting: Setting, drafter: str | None = "none", **options: OptionValue) -> None:
-        """Load the target with these options besides its own; drafter None: what the profile chooses."""
+    def __init__(self, setting: Setting, drafter: str | None = "none", context: str | None = None) -> None:
+        """Load the models; drafter None: what the profile chooses."""
         entry, ahead = load_registry().choose(setting.model, drafter)
-        entry = replace(entry, options={**entry.options, **options})
+        entry = with_context(entry, context)
         settings = EngineSettings(
             ModelRef(entry, weights.ensure(entry), setting.threads),
             ModelRef(ahead, weights.ensure(ahead), DRAFTER_THREADS) if ahead else None,
@@ -179,6 +179,7 @@ class WhisperCpp(Contestant):
 
 CONTESTANTS: Mapping[str, Callable[[Setting], Contestant]] = {
     "as2d": As2d,
+    "as2d-fitted": partial(As2d, context="fitted"),
     "as2d-auto": partial(As2d, drafter=None),
     "faster-whisper-int8": partial(FasterWhisper, compute_type="int8"),
     "faster-whisper-int8-batched": partial(FasterWhisper, compute_type="int8", batch_size=8),
