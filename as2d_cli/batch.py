@@ -228,7 +228,7 @@ class Batch:
         budget, result = self._report.budget, outcome.result
         if budget is None or budget.plain is None or result is None or outcome.task.settled:
             return 0.0
-        return budget.plain.window_s(len(result.tokens))
+        return budget.plain.window_s(result.stats)
 
     def _finished(self, due: Due, work: FileWork, request: Request) -> FileOutcome:
         """Write a file's outputs."""

@@ -16,6 +16,7 @@ import numpy as np
 from as2d_cli.decoding import Controller, StepCosts
 from as2d_cli.decoding.replay import RecordedWindow, ReplayCosts, replay
 from as2d_cli.measure import DraftCosts, PairCosts
+from as2d_cli.types import DecodeStats
 
 QUANTILE = 0.9
 CAPS = (4, 7, 15, 23)
@@ -35,11 +36,15 @@ class PlainCosts:
     """What a window takes without drafts, with all threads."""
 
     encode_ms: float
+    """Of a window of 30 s."""
     token_ms: float
 
-    def window_s(self, tokens: int) -> float:
-        """Return the time of a 30 s window with `tokens` tokens, seconds."""
-        return (self.encode_ms + tokens * self.token_ms) / 1e3
+    def window_s(self, found: DecodeStats) -> float:
+        """Return what the decoded window would have taken plainly, seconds.
+
+        Where encoding took less than a whole window does, there was less to encode.
+        """
+        return min(self.encode_ms / 1e3, found.encode_s) + found.tokens * self.token_ms / 1e3
 
 
 @dataclass(frozen=True, slots=True)

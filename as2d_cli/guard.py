@@ -45,7 +45,7 @@ class DraftGuard:
 
     def saw(self, stats: DecodeStats, *, drafted: bool) -> None:
         """Take what a window took. A loss over the last few drafted ones ends drafting for a while."""
-        plain_s = self._plain.window_s(stats.tokens)
+        plain_s = self._plain.window_s(stats)
         if not drafted:
             self._pace += (stats.wall_s / plain_s - self._pace) * (1 - _MEMORY)
             return

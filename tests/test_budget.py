@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from as2d_cli.budget import CAPS, Budget, PlainCosts, best_of, choose_budget
+from as2d_cli.types import DecodeStats
 
 
 def test_a_drafter_that_costs_nothing_is_used(pair_costs):
@@ -81,8 +82,11 @@ def test_plain_decoding_is_predicted_with_all_threads_whatever_drafts_would_have
     assert choose_budget([best]).plain == PlainCosts(600.0, best.target.short_ms[1])
 
 
-def test_a_window_takes_its_encoder_and_a_pass_per_token():
-    assert PlainCosts(600.0, 5.0).window_s(100) == pytest.approx(1.1)
+@pytest.mark.parametrize(("encode_s", "plain_s"), [(0.9, 1.1), (0.2, 0.7)])
+def test_a_window_takes_its_encoder_and_a_pass_per_token(encode_s, plain_s):
+    """Encoding beside a drafter takes longer than plainly, encoding less than a whole window shorter."""
+    found = DecodeStats(tokens=100, encode_s=encode_s)
+    assert PlainCosts(600.0, 5.0).window_s(found) == pytest.approx(plain_s)
 
 
 def test_a_device_that_is_slower_all_over_chooses_as_before(pair_costs):
