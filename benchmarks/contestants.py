@@ -23,7 +23,7 @@ from as2d_cli.fetch import fetch
 from as2d_cli.pipeline import Pipeline
 from as2d_cli.registry import ModelEntry, load_registry
 from as2d_cli.requests import DRAFTER_THREADS, with_context
-from as2d_cli.selection import apply_stored, first_budget
+from as2d_cli.selection import Selection
 from as2d_cli.types import Request
 from as2d_cli.workers import ModelRef
 
@@ -81,10 +81,11 @@ class As2d(Contestant):
             ModelRef(entry, weights.ensure(entry), setting.threads),
             ModelRef(ahead, weights.ensure(ahead), DRAFTER_THREADS) if ahead else None,
         )
-        settings, stored = apply_stored(settings)
+        selection = Selection(settings)
+        settings, stored = selection.stored()
         self._engine = Engine(settings).__enter__()  # for as long as the process lives
-        if drafter is None and stored is None and self._engine.is_drafting:
-            first_budget(self._engine, settings, print)
+        if stored is None and self._engine.is_drafting:
+            selection.first(self._engine)
 
     def transcribe(self, path: Path, language: str | None, *, timed: bool) -> Heard:
         """Read and transcribe a file. Raises what reading or decoding raised."""
