@@ -57,7 +57,7 @@ def chat(system: str, *user: str) -> Prompt:
 def instruction(request: Request) -> str:
     """Return what a model that follows instructions is told to do with the sound."""
     if request.task == "ask":
-        return request.question or ""
+        return f"{request.question or ''} If the recording does not tell, answer: Not in the recording."
     speech = f"{_name(request.language)} speech" if request.language else "speech"
     if request.task == "translate":
         return f"Translate the {speech} into English. Answer with the translation and nothing else."

@@ -45,3 +45,16 @@ def test_drafts_change_nothing_and_every_window_is_heard(as2d, models, recording
     assert report["report"]["stats"]["drafted"] > 0
     assert spoken["segments"][0]["start"] == 0
     assert spoken["segments"][-1]["end"] == pytest.approx(40, abs=0.1)
+
+
+def test_a_model_that_listens_is_asked_about_every_window(as2d, models, recording):
+    pair = ["--model", "qwen2_audio", "--drafter", "qwen2_audio", "--reader", "none", "--budget", "4"]
+    asked = ["-q", "Who speaks?", "-q", "Of what?", "--compare", "--no-vad", "--json"]
+    run = as2d("ask", recording, *asked, *pair)
+    assert run.code == 0
+    first, second, report = run.records()
+    assert first["answer"] != second["answer"]
+    assert first["times"][0]["start"] == 0
+    assert first["times"][-1]["end"] == pytest.approx(40, abs=0.1)
+    comparison = report["report"]["answering"]["comparison"]
+    assert comparison["identical"] == comparison["windows"] == 4

@@ -107,7 +107,7 @@ def main(destination: Path) -> None:
                     found.append(tiny.case(seconds, request, ids[:length], ids[length:]))
             return found, least
 
-        found, _ = made(tiny.liveliest(made, range(16), 0.01))
+        found, _ = made(tiny.liveliest(made, range(24), 0.01))
         model.save_pretrained(folder)
         torch.save({}, Path(folder) / "spk_dict.pt")  # voices: the loader wants a file of them
         export(Path(folder), destination, bits=16)

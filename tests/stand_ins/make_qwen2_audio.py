@@ -90,7 +90,7 @@ def main(destination: Path) -> None:
             tiny.enliven(model, seed, 1.6)
             return cases(model, processor, ends)
 
-        found, _ = made(tiny.liveliest(made, range(16), 0.02))
+        found, _ = made(tiny.liveliest(made, range(24), 0.01))
         model.save_pretrained(folder)
         export(Path(folder), destination, bits=16)
     tiny.write_reference(destination, found, extractor, lambda heard: encode(model, **heard))
