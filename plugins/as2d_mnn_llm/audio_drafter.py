@@ -19,7 +19,8 @@ class AudioDrafter:
     def __init__(self, folder: Path, threads: int, memory: Memory = "low") -> None:
         """Load the export in `folder`. Raises `ModelError`."""
         self._model = AudioModel(folder, threads, memory)
-        self.spec = DrafterSpec(FEATURES, self._model.family.languages)
+        family = self._model.family
+        self.spec = DrafterSpec(FEATURES, family.languages, family.tasks)
 
     @property
     def tokenizer(self) -> LlmTokenizer:
