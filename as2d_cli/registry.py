@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias, cast, get_args
 from as2d_cli.errors import RegistryError, RequestError
 from as2d_cli.model_sources import Source, read_source
 from as2d_cli.tables import Table, describe, read_toml, suggestion
-from as2d_cli.types import Task
+from as2d_cli.tasks import Task
 
 SCHEMA = 1
 """The only format of registry files that this version reads."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from as2d_cli.tasks import Task as Task
 
 Samples = NDArray[np.float32]
 """Mono audio at `SAMPLE_RATE_HZ`, shape (n_samples,), nominally within [-1, 1]."""
@@ -19,8 +20,6 @@ TokenIds = NDArray[np.int32]
 SAMPLE_RATE_HZ = 16_000
 WINDOW_S = 30.0
 """Longest window: Whisper-type encoders see 30 s at a time."""
-
-Task = Literal["transcribe", "translate", "ask"]
 
 
 @dataclass(frozen=True, slots=True)

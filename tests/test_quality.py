@@ -51,6 +51,19 @@ def test_ci_runs_exactly_the_test_command_of_the_readme():
     ]
 
 
+def test_the_reference_of_the_command_line_is_what_the_commands_say():
+    command = [sys.executable, ROOT / "docs" / "cli_reference.py"]
+    written = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    kept = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert kept == written, "python docs/cli_reference.py > docs/cli.md"
+    for command in ("transcribe", "translate", "ask", "models pull", "profile run", "bench", "config show"):
+        words = [BIN / "as2d", *command.split(), "--help"]
+        shown = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+        section = kept.partition(f"# as2d {command}\n")[2].partition("\n#")[0]
+        options = {word.strip(",") for word in shown.split() if word.startswith("--")} - {"--help"}
+        assert options == {word.strip("`,") for word in section.split() if word.startswith("`--")}
+
+
 def test_every_option_is_in_the_readme():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = subprocess.run(

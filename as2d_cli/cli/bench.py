@@ -25,7 +25,7 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter per option is how typer dec
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="PATH...", show_default=False, help="Audio files, or folders with a manifest.jsonl."
+            metavar="PATH", show_default=False, help="Audio files, or folders with a manifest.jsonl."
         ),
     ] = None,
     pair: Annotated[

@@ -39,7 +39,7 @@ class _Setting:
 def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, not a table.")] = False,
 ) -> None:
-    """Show every setting, its value, and whether environment, file or default decided it."""
+    """Show every setting, its value, and what decided it."""
     settings = _settings()
     if as_json:
         typer.echo(json.dumps({one.name: asdict(one) for one in settings}, indent=2))
@@ -54,7 +54,7 @@ def show(
 
 @app.command()
 def path() -> None:
-    """Print where the configuration file is looked for, whether it is there or not."""
+    """Print where the configuration file is looked for."""
     file = config_path()
     if file is None:
         raise RequestError("AS2D_CONFIG is set to nothing, so no file is read", "unset AS2D_CONFIG")

@@ -26,6 +26,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+_NAMES = "Model (see: as2d models list)."
+
 
 @dataclass(frozen=True, slots=True)
 class _Row:
@@ -61,11 +63,13 @@ def list_models(
 
 @app.command()
 def pull(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", show_default=False)] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", show_default=False, help=_NAMES)
+    ] = None,
 ) -> None:
-    """Fetch and convert models ahead of their first use; without NAME those of the default pair.
+    """Fetch and convert models ahead of their first use.
 
-    Prints the folder of each.
+    Prints the folder of each. Without NAME, those of the default pair.
     """
     registry = load_registry()
     pair = registry.pair()
@@ -76,7 +80,7 @@ def pull(
 
 
 @app.command()
-def path(name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)]) -> None:
+def path(name: Annotated[str, typer.Argument(metavar="NAME", show_default=False, help=_NAMES)]) -> None:
     """Print the folder of a converted model in the cache."""
     folder = weights.find(load_registry().model(name))
     if folder is None:
@@ -86,9 +90,15 @@ def path(name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)
 
 @app.command()
 def verify(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", show_default=False)] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", show_default=False, help="Model; without it, all in the cache."),
+    ] = None,
 ) -> None:
-    """Compare the files in the cache with the digests taken when they were made; exit 1 at a difference."""
+    """Check that files in the cache are as they were made.
+
+    Compares them with the digests taken then; the exit code is 1 if one differs.
+    """
     if name is not None and not cache.stored_conversions(_known(name)):
         raise _not_cached(name)
     damaged = False
@@ -105,7 +115,14 @@ def verify(
 @app.command()
 def export(
     source: Annotated[
-        Path, typer.Argument(metavar="HF_DIR", exists=True, file_okay=False, show_default=False)
+        Path,
+        typer.Argument(
+            metavar="HF_DIR",
+            exists=True,
+            file_okay=False,
+            show_default=False,
+            help="Folder of the checkpoint.",
+        ),
     ],
     to: Annotated[
         Path, typer.Option("--to", metavar="DIR", help="The folder to write, a new one.", show_default=False)
@@ -113,7 +130,9 @@ def export(
     bits: Annotated[int, typer.Option("--bits", help="Precision of the decoder's weights: 16, 8 or 4.")] = 8,
     plugin: Annotated[str, typer.Option("--plugin", help="The plugin that exports.")] = "mnn_llm",
 ) -> None:
-    """Export a checkpoint of an audio language model, as the hub has it, for MNN.
+    """Export a checkpoint of an audio language model.
+
+    Takes the files as the hub has them, and writes them as MNN loads them.
 
     Prints what to put into models.toml to use it. Most checkpoints need the extra as2d[export].
     """
@@ -126,8 +145,10 @@ def export(
 
 
 @app.command()
-def remove(names: Annotated[list[str], typer.Argument(metavar="NAME...", show_default=False)]) -> None:
-    """Delete all that the cache holds of models; they are fetched again when next used."""
+def remove(
+    names: Annotated[list[str], typer.Argument(metavar="NAME", show_default=False, help=_NAMES)],
+) -> None:
+    """Delete what the cache holds of models. They are fetched again when next used."""
     for name in [_known(name) for name in names]:
         with shown_progress() as progress:
             removed = weights.remove(name, progress)

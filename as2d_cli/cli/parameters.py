@@ -259,8 +259,8 @@ class TranslateOptions(BatchOptions, ToOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskOptions(RunOptions, BudgetOptions, SpeechOptions, ModelOptions, InputOptions):
-    """All of `as2d ask`. The reader's drafts are what a budget or a comparison is for."""
+class QuestionOptions(Options):
+    """What to answer, and who answers."""
 
     question: Annotated[
         list[str] | None,
@@ -295,6 +295,12 @@ class AskOptions(RunOptions, BudgetOptions, SpeechOptions, ModelOptions, InputOp
             help="Smaller model that drafts the answers [default: the reader's pair's].",
         ),
     ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskOptions(RunOptions, BudgetOptions, SpeechOptions, ModelOptions, InputOptions, QuestionOptions):
+    """All of `as2d ask`. The reader's drafts are what a budget or a comparison is for."""
+
     json: Annotated[
         bool,
         typer.Option(

@@ -29,7 +29,10 @@ def _note(text: str) -> None:
 
 @app.command()
 def run(pair: _Pair = None, threads: _Threads = None) -> None:
-    """Measure a pair now (about 20 s; best on a machine with nothing else to do) and keep the result."""
+    """Measure a pair now and keep the result.
+
+    It takes about 20 s, and is best done on a machine that has nothing else to do.
+    """
     from as2d_cli import weights
     from as2d_cli.cli.fetch_progress import shown_progress
     from as2d_cli.device import is_quiet, usable_cpus
@@ -103,7 +106,7 @@ def _row(table: dict[int, float]) -> str:
 
 @app.command()
 def clear() -> None:
-    """Forget all profiles; they are measured anew when needed."""
+    """Forget all profiles. They are measured anew when needed."""
     from as2d_cli import profile
 
     paths = list(profile.profiles_folder().glob("*.json"))
