@@ -27,6 +27,11 @@ def languages(incomplete: str) -> list[str]:
     return _beginning(incomplete, [AUTO, *LANGUAGES, *LANGUAGES.values()])
 
 
+def written_languages(incomplete: str) -> list[str]:
+    """Return the codes and names of languages to translate to that begin so."""
+    return _beginning(incomplete, ["en", "english"])
+
+
 def formats(incomplete: str) -> list[str]:
     """Return lists of formats that begin so: what is there already, and one more."""
     from as2d_cli.writers import FORMATS

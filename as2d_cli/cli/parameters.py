@@ -247,7 +247,7 @@ class ToOptions(Options):
         str,
         typer.Option(
             metavar="CODE",
-            autocompletion=completion.languages,
+            autocompletion=completion.written_languages,
             help="Language to write in. Whisper models write English only.",
         ),
     ] = "en"

@@ -4,13 +4,16 @@
     python tests/measure/translation.py FOLDER... [--target whisper-base] [--theirs float32 int8]
 
 Each FOLDER holds audio files and a manifest.jsonl; used are the entries with a `translation` of all that is
-said. Windows are those of as2d; both are told the language that is spoken.
+said. Windows are those of as2d; both are told the language that is spoken. A text of the kind that a decoder
+writes without end fills the corpus scores alone, so they are also given without the clips in which one does.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,18 +47,26 @@ def main() -> None:
             entry, requests, windows, threads=arguments.threads, compute_type=kind
         )
     ours = [text for texts in found["as2d"] for text in texts]
-    groups = {"all": clips} | {
-        name: [clip for clip in clips if clip.language == name]
-        for name in sorted({c.language for c in clips})
-    }
-    for decoder, texts in found.items():
-        flat = [text for one in texts for text in one]
+    joined = {decoder: list(map(join_texts, texts)) for decoder, texts in found.items()}
+    everything = range(len(clips))
+    sane = [i for i in everything if not any(_loops(texts[i]) for texts in joined.values())]
+    groups = {"all": list(everything), "without loops": sane}
+    for language in sorted({clip.language for clip in clips}):
+        groups[f"{language}, without loops"] = [i for i in sane if clips[i].language == language]
+    for decoder, texts in joined.items():
+        flat = [text for one in found[decoder] for text in one]
         equal = sum(a.strip() == b.strip() for a, b in zip(ours, flat, strict=True))
-        print(f"{decoder}: {equal} of {len(flat)} windows with as2d's text")
-        hypotheses = dict(zip((clip.path for clip in clips), map(join_texts, texts), strict=True))
-        for name, group in groups.items():
-            bleu, chrf = _scores([hypotheses[clip.path] for clip in group], group)
-            print(f"  {name:4} {len(group):3} clips   BLEU {bleu:5.1f}   chrF {chrf:5.1f}")
+        print(f"{decoder}: {equal} of {len(flat)} windows with as2d's text, loops in", end=" ")
+        print([clips[i].path.name for i in everything if _loops(texts[i])])
+        for name, chosen in groups.items():
+            if chosen:
+                bleu, chrf = _scores(texts, clips, chosen)
+                print(f"  {name:18} {len(chosen):3} clips   BLEU {bleu:5.1f}   chrF {chrf:5.1f}")
+        print(
+            "  as2d's chrF less this one's, without loops: {:+.1f} ({:+.1f} to {:+.1f})".format(
+                *_difference(joined["as2d"], texts, clips, sane)
+            )
+        )
     if arguments.out:
         arguments.out.write_text(json.dumps(found, ensure_ascii=False, indent=1), encoding="utf-8")
 
@@ -78,13 +89,31 @@ def _clips(folders: Sequence[Path]) -> Iterator[Clip]:
                 yield Clip(folder / item["file"], item["lang"], item["translation"])
 
 
-def _scores(hypotheses: Sequence[str], clips: Sequence[Clip]) -> tuple[float, float]:
+def _loops(text: str) -> bool:
+    """Tell whether a text repeats itself, as openai/whisper does before it decodes a window again."""
+    data = text.encode()
+    return len(data) / len(zlib.compress(data)) > 2.4
+
+
+def _scores(texts: Sequence[str], clips: Sequence[Clip], chosen: Sequence[int]) -> tuple[float, float]:
     """Return BLEU and chrF of the corpus, by sacrebleu's defaults (13a, one reference, with case)."""
-    references = [[clip.reference for clip in clips]]
+    hypotheses, references = [texts[i] for i in chosen], [[clips[i].reference for i in chosen]]
     return (
         float(sacrebleu.corpus_bleu(hypotheses, references).score),
         float(sacrebleu.corpus_chrf(hypotheses, references).score),
     )
+
+
+def _difference(
+    ours: Sequence[str], theirs: Sequence[str], clips: Sequence[Clip], chosen: Sequence[int]
+) -> tuple[float, float, float]:
+    """Return the difference in chrF with its 95 % interval, by paired bootstrap over the clips."""
+    draws = [random.Random(seed).choices(chosen, k=len(chosen)) for seed in range(500)]
+    found, *drawn = [
+        _scores(ours, clips, some)[1] - _scores(theirs, clips, some)[1] for some in [chosen, *draws]
+    ]
+    drawn.sort()
+    return found, drawn[12], drawn[-13]
 
 
 if __name__ == "__main__":
