@@ -6,12 +6,29 @@ In a program:
 
     for outcome in transcribe("talk.mp3"):
         print(outcome.transcript.text if outcome.transcript else outcome.error)
+
+For plugins: the hooks (`hookspecs`), what they return (`Target`, `Drafter`, `InnerDrafter` and what these
+are made of), and `as2d_cli.testing`. What is named here is the public API; all else may change.
 """
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from as2d_cli.api import transcribe
+    from as2d_cli.decoding.byte_tokens import ByteTokenizer
+    from as2d_cli.decoding.inner import DraftView, Earlier, InnerDrafter, ShowsStates, States
+    from as2d_cli.decoding.protocols import (
+        END,
+        Drafter,
+        DrafterSession,
+        DrafterSpec,
+        DraftToken,
+        SessionDrafter,
+        Target,
+        TargetSession,
+        TargetSpec,
+        Tokenizer,
+    )
     from as2d_cli.errors import (
         As2dError,
         AudioError,
@@ -22,33 +39,86 @@ if TYPE_CHECKING:
         RegistryError,
         RequestError,
     )
+    from as2d_cli.hookspecs import hookimpl
+    from as2d_cli.registry import ModelEntry
     from as2d_cli.requests import FileOutcome
-    from as2d_cli.types import Segment, Transcript, Word
+    from as2d_cli.types import (
+        NOTHING_HEARD,
+        Features,
+        FeatureSpec,
+        Request,
+        Segment,
+        TokenIds,
+        Transcript,
+        Word,
+    )
 
 __version__ = "0.1.0"
 __all__ = [
+    "END",
+    "NOTHING_HEARD",
     "As2dError",
     "AudioError",
+    "ByteTokenizer",
     "DecodeError",
+    "DraftToken",
+    "DraftView",
+    "Drafter",
+    "DrafterSession",
+    "DrafterSpec",
+    "Earlier",
+    "FeatureSpec",
+    "Features",
     "FileOutcome",
+    "InnerDrafter",
+    "ModelEntry",
     "ModelError",
     "OutputError",
     "PluginError",
     "RegistryError",
+    "Request",
     "RequestError",
     "Segment",
+    "SessionDrafter",
+    "ShowsStates",
+    "States",
+    "Target",
+    "TargetSession",
+    "TargetSpec",
+    "TokenIds",
+    "Tokenizer",
     "Transcript",
     "Word",
     "__version__",
+    "hookimpl",
     "transcribe",
 ]
+_HOMES = {
+    "api": {"transcribe"},
+    "decoding.byte_tokens": {"ByteTokenizer"},
+    "decoding.inner": {"DraftView", "Earlier", "InnerDrafter", "ShowsStates", "States"},
+    "hookspecs": {"hookimpl"},
+    "registry": {"ModelEntry"},
+    "requests": {"FileOutcome"},
+    "types": {
+        "NOTHING_HEARD",
+        "FeatureSpec",
+        "Features",
+        "Request",
+        "Segment",
+        "TokenIds",
+        "Transcript",
+        "Word",
+    },
+}
+"""Modules of public names; what is in none of them is an error or in `decoding.protocols`."""
 
 
 def _home(name: str) -> str:
     """Return the module that defines a public name."""
     if name.endswith("Error"):
         return "errors"
-    return {"transcribe": "api", "FileOutcome": "requests"}.get(name, "types")
+    return next((module for module, names in _HOMES.items() if name in names), "decoding.protocols")
 
 
 def __getattr__(name: str) -> object:

@@ -8,17 +8,13 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from as2d_cli import weights
 from as2d_cli.answers import Answer, AskReport, AskRequest
-from as2d_cli.batch import Display
+from as2d_cli.batch import Display, fetched, fetched_drafter
 from as2d_cli.comparison import Comparison
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.engine import Engine, EngineSettings
-from as2d_cli.registry import ModelEntry
 from as2d_cli.report import RunReport
-from as2d_cli.requests import DRAFTER_THREADS
 from as2d_cli.selection import Selection
-from as2d_cli.workers import ModelRef
 
 
 class Asking(ABC):
@@ -96,8 +92,8 @@ class Asking(ABC):
         """Load the target and its drafter, and let this device's profile have its say."""
         asked, budget = self._request, None
         settings = EngineSettings(
-            self._model(asked.target, asked.listening.threads),
-            self._model(asked.drafter, DRAFTER_THREADS) if asked.drafter else None,
+            fetched(asked.target, asked.listening.threads, self._display),
+            fetched_drafter(asked.drafter, self._display),
             asked.decode,
         )
         self._target = settings.target
@@ -111,7 +107,3 @@ class Asking(ABC):
                 budget = selection.first(engine)
             self._report = replace(self._report, budget=budget, load_s=time.perf_counter() - began)
             yield engine
-
-    def _model(self, entry: ModelEntry, threads: int) -> ModelRef:
-        with self._display.fetching() as progress:
-            return ModelRef(entry, weights.ensure(entry, progress), threads)

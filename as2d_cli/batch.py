@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -17,7 +17,7 @@ from as2d_cli import fetch, plugins, weights
 from as2d_cli.agenda import Agenda, Due, clear_remains
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.engine import Engine, EngineSettings, WindowOutcome
-from as2d_cli.errors import OutputError, RequestError
+from as2d_cli.errors import OutputError, PluginError, RequestError
 from as2d_cli.guard import DraftGuard
 from as2d_cli.languages import LANGUAGES
 from as2d_cli.outputs import plan
@@ -54,6 +54,24 @@ class Display:
 
     def file(self, source: Path) -> None:
         """Take that a source is finished."""
+
+
+def fetched(entry: ModelEntry, threads: int, display: Display) -> ModelRef:
+    """Return a model, fetched and converted first where that is needed. Raises as `weights.ensure`."""
+    with display.fetching() as progress:
+        return ModelRef(entry, weights.ensure(entry, progress), threads)
+
+
+def fetched_drafter(entry: ModelEntry | None, display: Display) -> ModelRef | None:
+    """As `fetched`, but a plugin that cannot be used costs only its drafts. Raises `ModelError`."""
+    if entry is None:
+        return None
+    try:
+        plugins.drafts_inside(entry)
+        return fetched(entry, DRAFTER_THREADS, display)
+    except PluginError as error:
+        display.note(f"going on without the drafter: {error.message}")
+        return None
 
 
 class Batch:
@@ -124,8 +142,8 @@ class Batch:
     def _transcribe(self, due: Sequence[Due]) -> Iterator[FileOutcome]:
         asked = self._request
         settings = EngineSettings(
-            self._model(asked.target, asked.threads),
-            self._model(self._drafter, DRAFTER_THREADS) if self._drafter else None,
+            fetched(asked.target, asked.threads, self._display),
+            fetched_drafter(self._drafter, self._display),
             asked.decode,
         )
         loading = time.perf_counter()
@@ -169,14 +187,14 @@ class Batch:
             self._stamps[number] = stamp_of(one.outputs.input)
             yield one.outputs.input.source
 
-    def _model(self, entry: ModelEntry, threads: int) -> ModelRef:
-        with self._display.fetching() as progress:
-            return ModelRef(entry, weights.ensure(entry, progress), threads)
-
     def _others(self) -> list[ModelRef]:
         """Return further drafters; one that is not in the cache has no profile either."""
-        found = [(entry, weights.find(entry)) for entry in self._request.able_drafters[1:]]
-        return [ModelRef(entry, path, DRAFTER_THREADS) for entry, path in found if path is not None]
+        found = []
+        for entry in self._request.able_drafters[1:]:
+            with suppress(PluginError):  # nor has one whose plugin is broken
+                if (path := weights.find(entry)) is not None:
+                    found.append(ModelRef(entry, path, DRAFTER_THREADS))
+        return found
 
     def _checked(self, spec: TargetSpec) -> Request:
         """Return the request for all windows. Raises `RequestError` for what is beyond the model."""

@@ -1,4 +1,4 @@
-"""Finds plugins without importing them, loads one by name, and calls its hooks.
+"""Loads plugins by name and calls their hooks.
 
 A plugin is a module named by an entry point of the group `as2d.v1`, with hook implementations at module
 level (see `hookspecs`). Its text constant `CONVERTER_VERSION`, where there is one, says which converted
@@ -6,73 +6,62 @@ models it can still load; without it every release of the plugin's package conve
 `LOADING_OPTIONS` names those options of a model that only loading reads: converted files do not depend on
 them.
 
-Only the plugin that a model asks for is imported, so a broken other one cannot break the run.
-`AS2D_DEBUG_PLUGINS=1` shows the whole traceback of a plugin that fails to import.
+Only the plugin that a model asks for is imported, so a broken other one cannot break the run; whatever goes
+wrong in one becomes a `PluginError` that names it. `AS2D_DEBUG_PLUGINS=1` lets the plugin's own error
+through instead, and traces hook calls on stderr.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import pluggy
 
 from as2d_cli import hookspecs
-from as2d_cli.errors import PluginError
+from as2d_cli.discovery import PluginInfo, describe, find_plugin
+from as2d_cli.errors import As2dError, PluginError
 from as2d_cli.registry import ModelEntry, OptionValue
-from as2d_cli.tables import suggestion
 
 if TYPE_CHECKING:  # numpy comes with it, and `models list` has no use for numpy
     from as2d_cli.decoding.inner import InnerDrafter
     from as2d_cli.decoding.protocols import Drafter, Target, Tokenizer
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class PluginInfo:
-    """What is known of a plugin without importing it."""
-
-    name: str
-    module: str
-    package: str
-    version: str
-
-    def __str__(self) -> str:
-        return f"plugin {self.name!r} ({self.package} {self.version})"
-
-
-def list_plugins() -> list[PluginInfo]:
-    """Return all installed plugins by name, none of them imported."""
-    return sorted(map(_describe, entry_points(group=hookspecs.GROUP)), key=lambda info: info.name)
+_SEE_WHERE = "set AS2D_DEBUG_PLUGINS=1 to see where"
 
 
 def load_plugin(name: str) -> pluggy.HookRelay:
     """Import the plugin `name` and return its hooks.
 
-    Raises `PluginError` if there is no such plugin, if its import fails, or if a hook of it is misspelt
-    or takes arguments that the hook does not have.
+    Raises `PluginError` if there is no such plugin, if its import fails, if it was made for another version
+    of the hooks, or if a hook of it is misspelt or takes arguments that the hook does not have.
     """
-    found = _find(name)
+    found = find_plugin(name)
     manager = pluggy.PluginManager("as2d")
     manager.add_hookspecs(hookspecs)
+    if _is_debugging():
+        manager.trace.root.setwriter(sys.stderr.write)
+        manager.enable_tracing()
     try:
         manager.register(_import(found), name)
         manager.check_pending()
     except pluggy.PluginValidationError as error:
         raise PluginError(
-            f"{_describe(found)} does not fit this version: {_first_line(error)}", "update the plugin"
+            f"{describe(found)} does not fit this version: {_first_line(error)}", "update the plugin"
         ) from error
     return manager.hook
 
 
 def converter_version(name: str) -> str:
     """Return what tells converted models of the plugin `name` apart from those of another release of it."""
-    found = _find(name)
-    info = _describe(found)
+    found = find_plugin(name)
+    info = describe(found)
     declared = getattr(_import(found), "CONVERTER_VERSION", None)
     return f"{info.package}/{declared or info.version}"
 
@@ -85,96 +74,117 @@ def loading_options(entry: ModelEntry) -> dict[str, OptionValue]:
 
 def loading_option_names(name: str) -> frozenset[str]:
     """Return the names of the options that only loading reads in the plugin `name`. Raises `PluginError`."""
-    return frozenset(getattr(_import(_find(name)), "LOADING_OPTIONS", ()))
+    return frozenset(getattr(_import(find_plugin(name)), "LOADING_OPTIONS", ()))
 
 
 def convert(entry: ModelEntry, source: Path, destination: Path) -> None:
     """Have the model's plugin turn the verified files in `source` into its own form in `destination`."""
-    done = load_plugin(entry.plugin).as2d_convert(entry=entry, source=source, destination=destination)
+    with _hooks(entry.plugin) as hooks:
+        done = hooks.as2d_convert(entry=entry, source=source, destination=destination)
     _answered(entry, done, "convert it")
 
 
 def export(name: str, source: Path, destination: Path, bits: int) -> None:
     """Have the plugin `name` export a user's own checkpoint. Raises `PluginError` if it cannot."""
-    if not load_plugin(name).as2d_export(source=source, destination=destination, bits=bits):
-        raise PluginError(f"{_describe(_find(name))} does not export checkpoints")
+    with _hooks(name) as hooks:
+        done = hooks.as2d_export(source=source, destination=destination, bits=bits)
+    if not done:
+        raise PluginError(f"{_info(name)} does not export checkpoints")
 
 
 def load_target(entry: ModelEntry, path: Path, threads: int, decode_threads: int | None = None) -> Target:
     """Load the converted model in `path` as a target. Raises `PluginError` if its plugin does not."""
-    hooks = load_plugin(entry.plugin)
-    target: Target | None = hooks.as2d_load_target(
-        entry=entry, path=path, threads=threads, decode_threads=decode_threads or threads
-    )
-    return _answered(entry, target, "load it as a target")
+    with _hooks(entry.plugin) as hooks:
+        target: Target | None = hooks.as2d_load_target(
+            entry=entry, path=path, threads=threads, decode_threads=decode_threads or threads
+        )
+    return _answered(entry, target, "load it as a target", ("spec", "tokenizer", "open"))
 
 
 def load_drafter(entry: ModelEntry, path: Path, threads: int) -> Drafter:
     """Load the converted model in `path` as a drafter. Raises `PluginError` if its plugin does not."""
-    hooks = load_plugin(entry.plugin)
-    drafter: Drafter | None = hooks.as2d_load_drafter(entry=entry, path=path, threads=threads)
-    return _answered(entry, drafter, "load it as a drafter")
+    with _hooks(entry.plugin) as hooks:
+        drafter: Drafter | None = hooks.as2d_load_drafter(entry=entry, path=path, threads=threads)
+    return _answered(entry, drafter, "load it as a drafter", ("spec", "tokenizer", "draft"))
 
 
 def drafts_inside(entry: ModelEntry) -> bool:
     """Tell whether a drafter runs in the target's process, by its plugin. Raises `PluginError`."""
-    return bool(load_plugin(entry.plugin).as2d_drafts_inside(entry=entry))
+    with _hooks(entry.plugin) as hooks:
+        return bool(hooks.as2d_drafts_inside(entry=entry))
 
 
 def load_inner_drafter(entry: ModelEntry, path: Path, threads: int, vocabulary: Tokenizer) -> InnerDrafter:
     """Load a drafter that runs in the target's process. Raises `PluginError` if its plugin does not."""
-    hooks = load_plugin(entry.plugin)
-    drafter: InnerDrafter | None = hooks.as2d_load_inner_drafter(
-        entry=entry, path=path, threads=threads, vocabulary=vocabulary
-    )
-    return _answered(entry, drafter, "load it as a drafter inside the target's process")
+    with _hooks(entry.plugin) as hooks:
+        drafter: InnerDrafter | None = hooks.as2d_load_inner_drafter(
+            entry=entry, path=path, threads=threads, vocabulary=vocabulary
+        )
+    parts = ("languages", "passages", "draft")
+    return _answered(entry, drafter, "load it as a drafter inside the target's process", parts)
 
 
 def load_tokenizer(entry: ModelEntry, path: Path) -> Tokenizer:
     """Load the tokenizer of the converted model in `path`. Raises `PluginError` if its plugin does not."""
-    tokenizer: Tokenizer | None = load_plugin(entry.plugin).as2d_load_tokenizer(entry=entry, path=path)
-    return _answered(entry, tokenizer, "load its tokenizer")
+    with _hooks(entry.plugin) as hooks:
+        tokenizer: Tokenizer | None = hooks.as2d_load_tokenizer(entry=entry, path=path)
+    return _answered(entry, tokenizer, "load its tokenizer", ("fingerprint", "encode", "decode_bytes"))
 
 
-def _answered(entry: ModelEntry, answer: T | None, deed: str) -> T:
-    """Pass on what a hook returned; neither None nor False is an answer."""
+@contextmanager
+def _hooks(name: str) -> Iterator[pluggy.HookRelay]:
+    """Load a plugin; whatever a hook of it raises becomes an error that names the plugin."""
+    hooks = load_plugin(name)
+    try:
+        yield hooks
+    except As2dError:
+        raise
+    except Exception as error:
+        if _is_debugging():
+            raise
+        raise PluginError(f"{_info(name)} failed: {_told(error)}", _SEE_WHERE) from error
+
+
+def _answered(entry: ModelEntry, answer: T | None, deed: str, parts: Sequence[str] = ()) -> T:
+    """Pass on what a hook returned; neither None nor False is an answer, nor what lacks one of `parts`."""
     if answer is None or answer is False:
         raise PluginError(
-            f"model {entry.name!r}: {_describe(_find(entry.plugin))} does not {deed}",
+            f"model {entry.name!r}: {_info(entry.plugin)} does not {deed}",
             "check the model's plugin and role in models.toml",
+        )
+    missing = [part for part in parts if not hasattr(answer, part)]
+    if missing:
+        raise PluginError(
+            f"model {entry.name!r}: {_info(entry.plugin)} does not {deed}:"
+            f" its {type(answer).__name__} has no {', '.join(missing)}",
+            "update the plugin",
         )
     return answer
 
 
-def _find(name: str) -> EntryPoint:
-    found = list(entry_points(group=hookspecs.GROUP, name=name))
-    if not found:
-        known = [info.name for info in list_plugins()]
-        raise PluginError(f"there is no plugin called {name!r}", suggestion(name, known))
-    if len(found) > 1:
-        packages = ", ".join(sorted(_describe(one).package for one in found))
-        raise PluginError(
-            f"more than one package brings a plugin {name!r}: {packages}", "uninstall all but one"
-        )
-    return found[0]
+def _info(name: str) -> PluginInfo:
+    return describe(find_plugin(name))
 
 
 def _import(found: EntryPoint) -> object:
     try:
         return found.load()
-    except Exception as error:  # an import can fail in any way, and no plugin may break the tool
-        if os.environ.get("AS2D_DEBUG_PLUGINS"):
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # an import can fail in any way, and no plugin may break the tool
+        if _is_debugging():
             raise
-        raise PluginError(
-            f"{_describe(found)} cannot be imported: {type(error).__name__}: {_first_line(error)}",
-            "set AS2D_DEBUG_PLUGINS=1 to see where",
-        ) from error
+        raise PluginError(f"{describe(found)} cannot be imported: {_told(error)}", _SEE_WHERE) from error
 
 
-def _describe(found: EntryPoint) -> PluginInfo:
-    package, version = (found.dist.name, found.dist.version) if found.dist else ("unknown package", "?")
-    return PluginInfo(found.name, found.value, package, version)
+def _is_debugging() -> bool:
+    return bool(os.environ.get("AS2D_DEBUG_PLUGINS"))
 
 
-def _first_line(error: Exception) -> str:
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {_first_line(error)}"
+
+
+def _first_line(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), "no message")

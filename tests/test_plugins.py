@@ -1,7 +1,9 @@
-"""Plugins: listing without import, loading one by name, what is said of broken ones."""
+"""Plugins: loading one by name, asking its hooks, what is said of broken ones."""
 
 import subprocess
 import sys
+from dataclasses import replace
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -23,22 +25,15 @@ def toy_plugin(monkeypatch):
         sys.modules.pop(name, None)  # imported by another test of this process
 
 
-def test_plugins_are_listed_with_their_package_and_none_is_imported():
-    listed = {info.name: info for info in plugins.list_plugins()}
-    assert str(listed["toy"]) == "plugin 'toy' (as2d-toy 1.2)"
-    assert "toy_broken" in listed
-    assert "as2d_toy" not in sys.modules
-
-
 def test_loading_a_plugin_imports_no_other_plugin():
     plugins.load_plugin("toy")
     assert "as2d_toy" in sys.modules
     assert not {"as2d_toy_broken", "as2d_toy_misspelt"} & set(sys.modules)
 
 
-def test_neither_listing_nor_loading_imports_numpy_or_a_model_runtime():
+def test_loading_imports_neither_numpy_nor_a_model_runtime():
     code = (
-        "from as2d_cli import plugins; plugins.list_plugins(); plugins.load_plugin('toy');"
+        "from as2d_cli import plugins; plugins.load_plugin('toy');"
         "print({'numpy', 'MNN', 'onnx'} & set(sys.modules))"
     )
     code = f"import sys; sys.path[:] = {[str(TOY_PLUGIN), *sys.path]}; {code}"
@@ -66,24 +61,40 @@ def test_a_misspelt_hook_is_an_error_that_names_it():
         plugins.load_plugin("toy_misspelt")
 
 
-def test_an_unknown_plugin_is_answered_with_the_nearest_name():
-    with pytest.raises(PluginError, match="no plugin called 'toyy'") as caught:
-        plugins.load_plugin("toyy")
-    assert "did you mean 'toy'?" in str(caught.value.hint)
-
-
-def test_two_packages_with_the_same_plugin_name_are_refused(tmp_path, monkeypatch):
-    folder = tmp_path / "as2d_other-3.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: as2d-other\nVersion: 3\n")
-    (folder / "entry_points.txt").write_text("[as2d.v1]\ntoy = as2d_other\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(PluginError, match="'toy': as2d-other, as2d-toy"):
-        plugins.load_plugin("toy")
-
-
 def test_a_hook_answers_for_the_entry_it_is_asked_for(tmp_path):
-    assert plugins.load_tokenizer(ENTRY, tmp_path) == ("little", tmp_path)
+    assert plugins.load_tokenizer(ENTRY, tmp_path).fingerprint == f"little {tmp_path}"
+
+
+def test_whatever_a_hook_raises_becomes_an_error_that_names_the_plugin(tmp_path):
+    with pytest.raises(PluginError) as caught:
+        plugins.load_tokenizer(replace(ENTRY, options={"mode": "bug"}), tmp_path)
+    assert caught.value.message == (
+        "plugin 'toy' (as2d-toy 1.2) failed: ZeroDivisionError: a bug of the plugin"
+    )
+
+
+def test_an_answer_that_lacks_parts_of_its_protocol_is_refused_by_name_and_version(tmp_path):
+    with pytest.raises(PluginError, match=r"'toy' \(as2d-toy 1.2\).*has no fingerprint, decode_bytes"):
+        plugins.load_tokenizer(replace(ENTRY, options={"mode": "odd"}), tmp_path)
+
+
+def test_a_plugin_that_exits_when_it_is_imported_does_not_end_the_tool(monkeypatch):
+    monkeypatch.setitem(sys.modules, "as2d_toy_broken", None)  # of all ways to fail, the import machinery's
+    with pytest.raises(PluginError, match="ModuleNotFoundError"):
+        plugins.load_plugin("toy_broken")
+    monkeypatch.setattr(EntryPoint, "load", lambda self: sys.exit("I give up"))
+    with pytest.raises(PluginError, match="SystemExit: I give up"):
+        plugins.load_plugin("toy_broken")
+
+
+def test_debugging_traces_hook_calls_and_lets_the_errors_of_hooks_through(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("AS2D_DEBUG_PLUGINS", "1")
+    with pytest.raises(ZeroDivisionError):
+        plugins.load_tokenizer(replace(ENTRY, options={"mode": "bug"}), tmp_path)
+    traced = capsys.readouterr()
+    assert "as2d_load_tokenizer [hook]" in traced.err
+    assert "little" in traced.err
+    assert traced.out == ""
 
 
 @pytest.mark.parametrize(

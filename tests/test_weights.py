@@ -120,7 +120,7 @@ def test_missing_files_of_a_path_source_are_named(entry):
     ("mode", "error", "message"),
     [
         ("bad", ModelError, "the weights are odd"),
-        ("bug", ModelError, "conversion failed: ZeroDivisionError: a bug of the plugin"),
+        ("bug", PluginError, r"'toy' \(as2d-toy 1.2\) failed: ZeroDivisionError: a bug of the plugin"),
         ("nothing", ModelError, "converted it into nothing"),
         ("refuse", PluginError, "plugin 'toy'.*does not convert it"),
         pytest.param("crash", ModelError, "ended by SIGTERM", marks=POSIX_ONLY),

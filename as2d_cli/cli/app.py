@@ -23,6 +23,7 @@ _COMMANDS = {
     "translate": "Write down in English what is said in audio files, in any language.",
     "ask": "Answer questions about what is said in audio files.",
     "models": "List, fetch, check and remove models.",
+    "plugins": "List plugins, and begin one of your own.",
     "profile": "Measure, show and forget what drafts are worth on this device.",
     "bench": "Decode the same windows in every mode and compare.",
     "config": "Show the settings and where they come from.",

@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from as2d_cli import cache, plugins, weights
+from as2d_cli.cli.columns import print_table
 from as2d_cli.cli.fetch_progress import shown_progress
 from as2d_cli.errors import As2dError, ModelError
 from as2d_cli.registry import ModelEntry, load_registry
@@ -55,10 +56,7 @@ def list_models(
         (row.name, row.role, row.plugin, row.source, "yes" if row.cached else "no", _size(row.bytes))
         for row in rows
     ]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for line in table:
-        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        typer.echo("  ".join(cells).rstrip())
+    print_table(table)
 
 
 @app.command()

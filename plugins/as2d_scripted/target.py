@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.errors import DecodeError
+from as2d_cli.testing.session import ScriptedSession
 from as2d_cli.types import NOTHING_HEARD, Features, FeatureSpec, Request, Task, Word
 from as2d_scripted.script import Script
-from as2d_scripted.session import ScriptedSession
 from as2d_scripted.tokenizer import ScriptedTokenizer
 
 LANGUAGES = ("en", "de", "fr")

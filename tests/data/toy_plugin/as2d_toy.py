@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from types import SimpleNamespace
 
 from as2d_cli.errors import ModelError
 from as2d_cli.hookspecs import hookimpl
@@ -38,4 +39,8 @@ def as2d_convert(entry, source, destination):
 
 @hookimpl
 def as2d_load_tokenizer(entry, path):
-    return (entry.name, path)
+    if entry.options.get("mode") == "bug":
+        raise ZeroDivisionError("a bug of the plugin")
+    if entry.options.get("mode") == "odd":
+        return SimpleNamespace(encode=list)
+    return SimpleNamespace(fingerprint=f"{entry.name} {path}", encode=list, decode_bytes=bytes)

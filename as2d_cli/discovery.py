@@ -1,0 +1,132 @@
+"""Finds installed plugins by their entry points and tells what they offer, without importing any.
+
+`AS2D_LOAD_PLUGINS=whisper,lookup` leaves out all others.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
+
+from as2d_cli import hookspecs
+from as2d_cli.errors import PluginError
+from as2d_cli.tables import suggestion
+
+HOOKS = tuple(name for name in vars(hookspecs) if name.startswith("as2d_"))
+"""Names of all hooks."""
+_ROLES = {
+    "as2d_load_target": "target",
+    "as2d_load_drafter": "drafter",
+    "as2d_load_inner_drafter": "inner drafter",
+}
+_ANY_VERSION = re.compile(r"as2d\.v\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class PluginInfo:
+    """What is known of a plugin without importing it."""
+
+    name: str
+    module: str
+    package: str
+    version: str
+    api: str = hookspecs.GROUP
+    """The entry-point group, which is the version of the hooks that it was written for."""
+    hooks: tuple[str, ...] | None = None
+    """Hooks that its source defines, if that can be read."""
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """What its models can be."""
+        return tuple(role for hook, role in _ROLES.items() if hook in (self.hooks or ()))
+
+    def __str__(self) -> str:
+        return f"plugin {self.name!r} ({self.package} {self.version})"
+
+
+def list_plugins() -> list[PluginInfo]:
+    """Return all installed plugins by name, those for other versions of the hooks, too; none is imported."""
+    return sorted(map(describe, _installed()), key=lambda info: (info.name, info.api))
+
+
+def find_plugin(name: str) -> EntryPoint:
+    """Return the entry point of the plugin `name`.
+
+    Raises `PluginError` if there is none, more than one, or one for another version of the hooks.
+    """
+    named = [one for one in _installed() if one.name == name]
+    found = [one for one in named if one.group == hookspecs.GROUP]
+    if not found:
+        raise _absent(name, named)
+    if len(found) > 1:
+        packages = ", ".join(sorted(describe(one).package for one in found))
+        raise PluginError(
+            f"more than one package brings a plugin {name!r}: {packages}", "uninstall all but one"
+        )
+    return found[0]
+
+
+def describe(found: EntryPoint) -> PluginInfo:
+    """Return what can be known of a plugin without importing it."""
+    package, version = (found.dist.name, found.dist.version) if found.dist else ("unknown package", "?")
+    return PluginInfo(found.name, found.value, package, version, found.group, _hooks(found.module))
+
+
+def _installed() -> list[EntryPoint]:
+    everything, allowed = entry_points(), _allowed()
+    return [
+        one
+        for group in everything.groups
+        if _ANY_VERSION.fullmatch(group)
+        for one in everything.select(group=group)
+        if allowed is None or one.name in allowed
+    ]
+
+
+def _allowed() -> set[str] | None:
+    names = os.environ.get("AS2D_LOAD_PLUGINS")
+    return None if names is None else {name.strip() for name in names.split(",")}
+
+
+def _absent(name: str, others: list[EntryPoint]) -> PluginError:
+    if others:
+        info = describe(others[0])
+        return PluginError(
+            f"{info} is made for {info.api}, this version of as2d for {hookspecs.GROUP}",
+            f"install another version of {info.package}, or of as2d",
+        )
+    allowed = _allowed()
+    if allowed is not None and name not in allowed:
+        return PluginError(f"plugin {name!r} is not among AS2D_LOAD_PLUGINS", "add it there, or unset that")
+    known = [info.name for info in list_plugins()]
+    return PluginError(f"there is no plugin called {name!r}", suggestion(name, known))
+
+
+def _hooks(module: str) -> tuple[str, ...] | None:
+    """Return the hooks that the source of `module` defines; None if there is no source to read."""
+    try:
+        path = _source(module)
+        tree = ast.parse(path.read_bytes()) if path else None
+    except (OSError, ImportError, SyntaxError, ValueError):  # told when it is imported
+        return None
+    if tree is None:
+        return None
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    return tuple(hook for hook in HOOKS if hook in defined)
+
+
+def _source(module: str) -> Path | None:
+    """Return the file of `module`. Unlike `find_spec`, import no package on the way to it."""
+    name, *rest = module.split(".")
+    spec: ModuleSpec | None = find_spec(name)
+    for part in rest:
+        name = f"{name}.{part}"
+        places = spec.submodule_search_locations if spec else None
+        spec = PathFinder.find_spec(name, places) if places is not None else None
+    return Path(spec.origin) if spec and spec.has_location and spec.origin else None

@@ -1,0 +1,74 @@
+"""What contracts have models listen to or read, and how they say that something is amiss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from as2d_cli.decoding.protocols import Tokenizer
+from as2d_cli.types import NOTHING_HEARD, SAMPLE_RATE_HZ, WINDOW_S, Features, FeatureSpec, Request
+
+_TEXTS = (
+    " Hello, world.",
+    " it's 12.5 % of Müller's Δx -- naïve",
+    " 日本語のテキスト",
+    " год и день",
+    " \U0001f3a4 ok\n",
+    "a",
+    "  two  spaces",
+    "",
+)
+
+
+class Case(NamedTuple):
+    """One window: what is heard, shape as the model's `FeatureSpec`, and what is asked."""
+
+    features: Features
+    request: Request
+
+
+def expect(holds: bool, told: str) -> None:
+    """Raise `AssertionError` with `told` unless something holds; unlike `assert`, also under `python -O`."""
+    if not holds:
+        raise AssertionError(told)
+
+
+def made_up(features: FeatureSpec, languages: Sequence[str] | None) -> list[Case]:
+    """Return two different windows for a model: noise, or for one that reads passages with a question.
+
+    The first asks for the first of `languages` (None: any; none: the model takes none), the second for none.
+    """
+    if features == NOTHING_HEARD:
+        nothing = np.zeros(features.shape, np.float32)
+        return [
+            Case(nothing, Request("ask", question="Where did they meet?", passage="They met in Oslo.")),
+            Case(nothing, Request("ask", question="When was it?", passage="It was on a Tuesday in May.")),
+        ]
+    draw = np.random.default_rng(0)
+    noise = [draw.normal(0, 0.5, features.shape).astype(np.float32) for _ in range(2)]
+    language = next(iter(("en",) if languages is None else languages), None)
+    return [Case(noise[0], Request(language=language)), Case(noise[1], Request())]
+
+
+def features_of(path: Path, spec: FeatureSpec) -> Features:
+    """Return what a model with this front end hears in the first 30 s of a file. Raises `AudioError`."""
+    from as2d_cli.audio import open_audio  # not at the top: most contracts need no audio
+    from as2d_cli.features import log_mel
+
+    with open_audio(path) as audio:
+        samples = np.concatenate(list(audio.blocks()))
+    return log_mel(samples[: int(WINDOW_S * SAMPLE_RATE_HZ)], spec)
+
+
+def check_tokenizer(tokenizer: Tokenizer) -> None:
+    """Check that text comes back whole, also token by token, and that ids say nothing else."""
+    expect(isinstance(tokenizer.fingerprint, str), "a tokenizer's fingerprint must be a text")
+    for text in _TEXTS:
+        ids = tokenizer.encode(text)
+        back = tokenizer.decode_bytes(ids)
+        expect(back == text.encode(), f"{text!r} comes back from the tokenizer as {back!r}")
+        parts = b"".join(tokenizer.decode_bytes([token]) for token in ids)
+        expect(parts == back, f"{text!r} comes back token by token as {parts!r}")
