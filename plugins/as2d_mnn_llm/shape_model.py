@@ -17,7 +17,8 @@ from as2d_mnn_llm.shapes import ModelShape, stored_shape
 
 _LANGUAGES = ("en",)
 _MAX_TOKENS = 448
-_MEMORY_LOW = 2
+_MEMORY_HIGH = 1
+"""The encoder computes in float32, as those that llmexport makes do; int8 is no faster at these sizes."""
 
 
 class ShapeTokenizer:
@@ -63,7 +64,7 @@ class _Encoder:
         from MNN import nn  # not at the top: importing it prints
 
         path = folder / "audio.mnn"
-        settings = {"backend": "CPU", "numThread": threads, "precision": "high", "memory": _MEMORY_LOW}
+        settings = {"backend": "CPU", "numThread": threads, "precision": "high", "memory": _MEMORY_HIGH}
         self._runtime = nn.create_runtime_manager((settings,))
         self._runtime.set_external(f"{path}.weight")
         self._module = nn.load_module_from_file(
