@@ -43,7 +43,11 @@ def list_all(
 
 
 @app.command()
-def new(name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)]) -> None:
+def new(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", show_default=False, help="Name of the plugin and of its model.")
+    ],
+) -> None:
     """Write the package of a new drafter to the folder as2d-NAME, with its tests; print the files."""
     _check_name(name)
     folder = Path(f"as2d-{name}")

@@ -17,7 +17,7 @@ from as2d_cli.testing.windows import Case, check_tokenizer, expect, made_up
 
 _BYTES = Ids(end=256, size=258)
 """Of a target whose tokens are bytes: the end, and what it begins with."""
-_ENDING_S = 2.0
+_ENDING_S = 1.0
 
 
 class DrafterContract:
