@@ -22,19 +22,19 @@ import msgpack
 
 from as2d_whisper.tokenizer import WhisperTokenizer
 
-_CAPITAL = 0.1
+_CAPITAL = 0.2
 """Share of a word's uses that begin with a capital: sentences have ten to twenty words, names one."""
 _BARE = 0.01
 """Share of a word's uses without a space before: after a hyphen, a quotation mark or an apostrophe."""
 _EXTRA = {
-    **{f"{space}{number}": 1e-5 for number in range(101) for space in ("", " ")},
-    **{f" {year}": 1e-6 for year in range(1800, 2040)},
+    **{f"{space}{number}": 1e-4 for number in range(101) for space in ("", " ")},
+    **{f" {year}": 1e-5 for year in range(1800, 2040)},
     **dict.fromkeys((".", ",", "?", "!", "-", "'", '"', ":", ";", "...", "%", "000"), 1e-3),
     **dict.fromkeys(
         (' "', '."', ',"', '?"', '!"', ".'", ",'", " -", " $", " '", " &", " (", ")", ".)"), 1e-4
     ),
 }
-_LISTED = 12_000
+_LISTED = 30_000
 
 
 def main() -> None:
