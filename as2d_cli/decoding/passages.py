@@ -46,10 +46,12 @@ class PassageFinder:
     def observe(self, tokens: Sequence[int]) -> None:
         """Take newly committed tokens."""
         self._committed.extend(tokens)
-        ends, run = np.arange(1, len(self._passages)), 0  # after a match there must be a token to propose
-        while run < min(MAX_SUFFIX, len(self._committed)):
-            ends_within = ends[ends > run]
-            longer = ends_within[self._passages[ends_within - 1 - run] == self._committed[-1 - run]]
+        # just after a match, where there must be a token to propose
+        ends = np.flatnonzero(self._passages[:-1] == self._committed[-1]) + 1
+        run = int(len(ends) > 0)
+        while 0 < run < min(MAX_SUFFIX, len(self._committed)):
+            within = ends[ends > run]
+            longer = within[self._passages[within - 1 - run] == self._committed[-1 - run]]
             if not len(longer):
                 break
             ends, run = longer, run + 1
