@@ -7,7 +7,7 @@ table has done.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,9 @@ from whisper_normalizer.english import EnglishTextNormalizer
 _ENGLISH, _BASIC = EnglishTextNormalizer(), BasicTextNormalizer()
 REFERENCES = ("faster-whisper-int8", "faster-whisper-int8:text", "faster-whisper-int8-batched:text")
 """What each contestant's time is compared with."""
-QUIET_SHARE = 0.1
+QUIET_SHARE = 0.25
 """Most that other programs may take, in processors."""
+_LENGTHS = {"under 15 s": 15.0, "15 to 30 s": 30.0, "over 30 s": float("inf")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +76,13 @@ def read(path: Path) -> list[Row]:
 
 
 def tables(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield Markdown tables: each folder, then clips by their length."""
-    groups: dict[str, Callable[[Row], bool]] = {}
-    for folder in dict.fromkeys(row.folder for row in rows):
-        groups[f"folder {folder}"] = lambda row, folder=folder: row.folder == folder  # type: ignore[misc]
-    groups["clips under 15 s"] = lambda row: row.audio_s < 15
-    groups["clips of 15 to 30 s"] = lambda row: 15 <= row.audio_s <= 30
-    groups["files over 30 s"] = lambda row: row.audio_s > 30
-    for name, belongs in groups.items():
-        if chosen := [row for row in rows if belongs(row)]:
-            yield from _table(name, chosen)
+    """Yield Markdown tables, for each folder and class of length."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        length = next(name for name, most_s in _LENGTHS.items() if row.audio_s < most_s)
+        groups.setdefault(f"{row.folder}, {length}", []).append(row)
+    for name, chosen in groups.items():
+        yield from _table(name, chosen)
 
 
 def _table(name: str, rows: Sequence[Row]) -> Iterator[str]:

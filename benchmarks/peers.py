@@ -78,9 +78,11 @@ def main() -> None:
         print("\n".join(measure(find_clips(arguments.folders), arguments.sizes, arguments.options)))
         return
     if arguments.folders:
-        done = {row.key for row in laps.read(arguments.out) if not row.is_disturbed}
+        known = laps.read(arguments.out)
+        done, tried = {row.key for row in known if not row.is_disturbed}, {row.key for row in known}
         clips = sorted(find_clips(arguments.folders), key=lambda clip: clip.path.stat().st_size)
         left = [turn for turn in _turns(clips, arguments) if turn.key not in done]
+        left.sort(key=lambda turn: turn.key in tried)
         if left:
             _race(left, arguments)
     print("\n".join(laps.tables(laps.read(arguments.out))))
