@@ -13,6 +13,7 @@ from as2d_cli.cli.ask import ask_request
 from as2d_cli.cli.parameters import AskOptions
 from as2d_cli.errors import As2dError
 
+SPEECH = Path(__file__).parents[1] / "data" / "jfk.flac"
 READER = {"seed": 2, "words": 12, "listens": False, "encode_ms": 60.0, "step_ms": 2.0}
 
 
@@ -196,3 +197,18 @@ def test_a_model_that_reads_cannot_answer_by_ear(ask, sound):
     ended = ask(sound(), "-q", "What?", "-m", "reader", "--reader", "none", "--drafter", "none")
     assert ended.code == 2
     assert "'reader' does not answer questions by ear" in ended.err
+
+
+def test_real_models_answer_about_a_real_recording_the_same_with_drafts(as2d):
+    """The smallest reader, drafting from the transcript itself."""
+    ended = as2d(
+        *("ask", SPEECH, "-q", "What should Americans ask?", "-q", "Quote what is said."),
+        *("--reader", "smollm2-135m", "--reader-drafter", "lookup", "--compare", "--json"),
+    )
+    assert ended.code == 0, ended.err
+    asked, quoted, report = records(ended)
+    assert "country" in asked["answer"]
+    assert asked["times"]
+    assert "ask not what your country can do for you" in quoted["answer"]
+    assert quoted["stats"]["tokens_per_step"] > 1.5
+    assert report["report"]["answering"]["comparison"]["identical"] == 2
