@@ -77,7 +77,7 @@ def ask_request(options: AskOptions) -> tuple[AskRequest, tuple[str, ...]]:
         reader, drafter, chosen = None, batch.drafter, options.drafter
     else:
         chosen = options.reader_drafter
-        reader, drafter = registry.choose(options.reader or READER, options.reader_drafter)
+        reader, drafter = registry.choose(options.reader or READER, options.reader_drafter, "ask")
     decode, budget = decode_settings(options)
     if budget == 0:
         drafter = None

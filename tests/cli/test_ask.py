@@ -10,6 +10,7 @@ import pytest
 import soundfile
 
 from as2d_cli.cli.ask import ask_request
+from as2d_cli.cli.parameters import READER as READER_NAME
 from as2d_cli.cli.parameters import AskOptions
 from as2d_cli.errors import As2dError
 
@@ -154,12 +155,20 @@ def test_questions_come_from_a_list_or_from_standard_input(reading, sound, tmp_p
         ({"question": ["What?"], "reader": "nobody"}, "no model called 'nobody'"),
         ({"question": ["What?"], "reader_drafter": "none", "compare": True}, "--compare does nothing"),
         ({"questions": "-", "files": ["-"]}, "both a recording and questions"),
+        ({"question": ["What?"], "reader": "whisper-tiny.en"}, "'whisper-tiny.en' cannot ask"),
     ],
 )
 def test_what_makes_no_sense_is_said_before_anything_is_loaded(reading, sound, monkeypatch, options, why):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
     with pytest.raises(As2dError, match=why):
         ask_request(AskOptions(**({"files": [str(sound())], "reader": "reader"} | options)))
+
+
+def test_the_default_reader_is_one_that_can_be_asked_and_has_a_drafter(reading, sound):
+    request, _ = ask_request(AskOptions(files=[str(sound())], question=["What?"]))
+    assert request.reader.name == READER_NAME
+    assert request.reader.tasks == ("ask",)
+    assert request.drafter is not None
 
 
 @pytest.mark.parametrize(
