@@ -56,7 +56,7 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     `drafter` are names of models.toml, by default the default pair; the drafter `"none"` decodes without
     drafts, which gives the same text. `context` is `"full"` or `"fitted"`: whether the model always takes in
     30 s, or as much as there is audio. `language` is a Whisper code or an English name, None detects it in
-    each file; with `translate_to="en"` the text is English, whatever is spoken. Windows are taken to follow
+    each file; `translate_to` is the language to write in, None the one spoken. Windows are taken to follow
     `hotwords` and `prompt`; those in which nobody speaks are left out, unless `vad` is false. `threads` are
     the target's, by default as many as there are CPUs. With `output_formats` files are written as well,
     beside the inputs or below `output_dir`; inputs whose files are complete are then skipped, unless
@@ -70,9 +70,8 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     `RegistryError` for an unknown model, `ModelError` or `PluginError` for one that cannot be used.
     """
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    if translate_to not in (None, "en"):
-        raise RequestError(f"translate_to cannot be {translate_to!r}", "the models write English only: 'en'")
-    target, ahead = load_registry().choose(model, drafter, "translate" if translate_to else "transcribe")
+    to = None if translate_to is None else language_code(translate_to)
+    target, ahead = load_registry().choose(model, drafter, "translate" if to else "transcribe")
     for name in output_formats:
         if name not in FORMATS:
             raise RequestError(f"there is no output format {name!r}", f"formats: {', '.join(FORMATS)}")
@@ -81,7 +80,7 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
         target=with_context(target, context),
         drafter=ahead,
         language=language_code(language or AUTO),
-        translate_to=translate_to,
+        translate_to=to,
         prompt=joined_prompt(prompt, ", ".join(hotwords)),
         timed=True,
         word_timestamps=word_timestamps,

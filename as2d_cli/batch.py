@@ -201,6 +201,13 @@ class Batch:
         languages, language = spec.languages, self._request.language
         if self._request.task not in spec.tasks:
             raise cannot(self._request.target.name, self._request.task)
+        to = self._request.translate_to or "en"
+        if to not in spec.translates_to:
+            known = ", ".join(LANGUAGES.get(code, code) for code in spec.translates_to)
+            raise RequestError(
+                f"model {self._request.target.name!r} does not translate to {LANGUAGES.get(to, to)}",
+                f"it translates to: {known}",
+            )
         if language is None and len(languages) == 1:
             language = languages[0]
         if language is not None and language not in languages:
@@ -210,7 +217,9 @@ class Batch:
                 f"it knows: {known}",
             )
         wants_times = self._request.timed or self._request.word_timestamps
-        return Request(self._request.task, language, word_times=wants_times, prompt=self._request.prompt)
+        return Request(
+            self._request.task, language, word_times=wants_times, prompt=self._request.prompt, to=to
+        )
 
     def _check_prompt(self, target: ModelRef, allowed: int) -> None:
         """Raise `RequestError` if the prompt is too long: cut short it would not be what was asked for."""

@@ -55,6 +55,8 @@ class DrafterProcess:
             return False
         if self.spec.tasks is not None and request.task not in self.spec.tasks:
             return False
+        if request.task == "translate" and request.to not in self.spec.translates_to:
+            return False
         languages = self.spec.languages
         return request.language is None or languages is None or request.language in languages
 

@@ -101,7 +101,7 @@ class BatchRequest:
     @property
     def able_drafters(self) -> tuple[ModelEntry, ...]:
         """The drafter and the others, but those that are known to be unable to do what is asked for."""
-        task = Request(self.task).in_language(self.language).task
+        task = Request(self.task, to=self.translate_to or "").in_language(self.language).task
         return tuple(one for one in (self.drafter, *self.others) if one and one.does(task))
 
     def recipes(self) -> dict[str, str]:

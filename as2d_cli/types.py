@@ -75,9 +75,12 @@ class Request:
     passage: str | None = None
     """What a model that reads is given of the recording; at most `TargetSpec.max_passage_tokens` long."""
 
+    to: str = "en"
+    """Whisper code of the language to translate to; task `translate` only."""
+
     def in_language(self, language: str | None) -> Request:
-        """Return the same for speech known to be in `language`: translating English is writing it down."""
-        task: Task = "transcribe" if self.task == "translate" and language == "en" else self.task
+        """Return the same for speech known to be in `language`: English in English is just written down."""
+        task: Task = "transcribe" if self.task == "translate" and language == self.to else self.task
         return replace(self, language=language, task=task)
 
 

@@ -61,7 +61,7 @@ def test_a_translation_is_what_the_command_gives(as2d, scripted, sound, tmp_path
     (outcome,) = transcribe(sound("a.wav"), **options)
     assert (outcome.transcript.task, outcome.written) == ("translate", (tmp_path / "a.en.txt",))
     assert "1 skipped" in as2d("translate", "a.wav", "--language", "de", "-f", "txt").err
-    with pytest.raises(RequestError, match="translate_to cannot be 'de'"):
+    with pytest.raises(RequestError, match="'speaker' does not translate to german"):
         next(transcribe(sound("a.wav"), translate_to="de"))
 
 

@@ -62,6 +62,8 @@ class Listener:
         (("en",), ("transcribe",), Request("transcribe"), True),
         (("en",), ("transcribe",), Request("transcribe", "de"), False),
         (("de", "en"), ("transcribe", "translate"), Request("translate", "de"), True),
+        (("de", "en"), ("transcribe", "translate"), Request("translate", "en", to="de"), False),
+        (("de", "en"), ("transcribe",), Request("translate", to="de").in_language("de"), True),
     ],
 )
 def test_a_drafter_is_asked_only_for_what_it_can_do(languages, tasks, request_, taken):

@@ -29,7 +29,9 @@ def languages(incomplete: str) -> list[str]:
 
 def written_languages(incomplete: str) -> list[str]:
     """Return the codes and names of languages to translate to that begin so."""
-    return _beginning(incomplete, ["en", "english"])
+    from as2d_cli.languages import LANGUAGES
+
+    return _beginning(incomplete, [*LANGUAGES, *LANGUAGES.values()])
 
 
 def formats(incomplete: str) -> list[str]:

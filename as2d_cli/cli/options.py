@@ -73,8 +73,8 @@ def _language_to_write(options: BatchOptions) -> str | None:
     if not isinstance(options, TranslateOptions):
         return None
     to = language_code(options.to)
-    if to != "en":
-        raise RequestError(f"--to cannot be {options.to!r}: the models write English only", "leave it out")
+    if to is None:
+        raise RequestError(f"--to cannot be {options.to!r}", "give a code like en, or an English name")
     return to
 
 

@@ -248,7 +248,7 @@ class ToOptions(Options):
         typer.Option(
             metavar="CODE",
             autocompletion=completion.written_languages,
-            help="Language to write in. Whisper models write English only.",
+            help="Language to write in, as code or English name. Whisper models write English only.",
         ),
     ] = "en"
 

@@ -12,7 +12,7 @@ def translate(options: TranslateOptions) -> ExitCode:
     """Write down in English what is said in audio files, in any language that the model knows.
 
     The text goes to stdout, everything else to stderr. Files are called <stem>.en.<format>, so that they go
-    beside those of as2d transcribe. English speech is written down as it is.
+    beside those of as2d transcribe. English speech is written down as it is. --to chooses another language.
     """
     return run(options)
 

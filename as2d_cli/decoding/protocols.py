@@ -48,6 +48,8 @@ class TargetSpec:
     """Tokens of " " and the prompt that a request may hold; 0: the model takes no prompt."""
     tasks: tuple[Task, ...] = ("transcribe", "translate")
     """What the target can be asked to do."""
+    translates_to: tuple[str, ...] = ("en",)
+    """Codes of the languages it can be asked to translate to, if that is among its tasks."""
     max_passage_tokens: int = 0
     """Tokens of the passage and the question that a request may hold; 0: the model listens."""
     splits_threads: bool = True
@@ -63,6 +65,8 @@ class DrafterSpec:
     """Languages it drafts usefully; None means any."""
     tasks: tuple[Task, ...] | None = None
     """What it can draft; None means anything."""
+    translates_to: tuple[str, ...] = ("en",)
+    """Codes of the languages it can draft translations in."""
 
 
 class TargetSession(Protocol):

@@ -20,7 +20,7 @@ class AudioDrafter:
         """Load the export in `folder`. Raises `ModelError`."""
         self._model = AudioModel(folder, threads, memory)
         family = self._model.family
-        self.spec = DrafterSpec(FEATURES, family.languages, family.tasks)
+        self.spec = DrafterSpec(FEATURES, family.languages, family.tasks, family.languages)
 
     @property
     def tokenizer(self) -> LlmTokenizer:

@@ -29,6 +29,7 @@ class AudioTarget:
             vocab_size=self._model.engine.vocab_size,
             languages=self._model.family.languages,
             tasks=self._model.family.tasks,
+            translates_to=self._model.family.languages,
             max_prompt_tokens=self._model.family.max_prompt_tokens,
             splits_threads=False,
         )

@@ -60,7 +60,8 @@ def instruction(request: Request) -> str:
         return f"{request.question or ''} If the recording does not tell, answer: Not in the recording."
     speech = f"{_name(request.language)} speech" if request.language else "speech"
     if request.task == "translate":
-        return f"Translate the {speech} into English. Answer with the translation and nothing else."
+        to = _name(request.to)
+        return f"Translate the {speech} into {to}. Answer with the translation and nothing else."
     return f"Transcribe the {speech}. Answer with the words that are spoken and nothing else."
 
 

@@ -342,7 +342,7 @@ def test_standard_input_and_output_are_not_for_the_models(scripted, sound, tmp_p
     [
         ("as2d tr", "transcribe"),
         ("as2d transcribe --lang", "--language"),
-        ("as2d translate --to e", "english"),
+        ("as2d translate --to engl", "english"),
         ("as2d config s", "show"),
         ("as2d transcribe --model sp", "speaker"),
         ("as2d transcribe --drafter h", "hearer"),

@@ -75,7 +75,6 @@ def test_english_is_written_down_with_whatever_drafter(as2d, monoglot, sound):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--to", "de"], "--to cannot be 'de': the models write English only"),
         (["--to", "auto"], "--to cannot be 'auto'"),
         (["--to", "englsh"], "there is no language 'englsh'"),
         (["--drafter", "hearer"], "model 'hearer' cannot translate"),
@@ -88,6 +87,13 @@ def test_what_cannot_be_translated_is_refused_in_one_line(as2d, monoglot, sound,
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.splitlines()[0].startswith(f"as2d: error: {said}")
     assert len(ended.err.splitlines()) == 2
+
+
+def test_a_model_that_writes_english_only_says_so(as2d, scripted, sound):
+    ended = as2d("translate", sound("a.wav"), "--to", "german")
+    assert (ended.code, ended.out) == (2, "")
+    assert "as2d: error: model 'speaker' does not translate to german" in ended.err
+    assert "hint: it translates to: english" in ended.err
 
 
 def test_english_may_be_called_by_its_name(as2d, scripted, sound, tmp_path):

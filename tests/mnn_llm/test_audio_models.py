@@ -22,6 +22,7 @@ from as2d_mnn_llm import checkpoints
 from as2d_mnn_llm.audio_drafter import AudioDrafter
 from as2d_mnn_llm.audio_model import FEATURES, family_of
 from as2d_mnn_llm.audio_target import AudioTarget
+from as2d_mnn_llm.family import instruction
 from as2d_mnn_llm.hub_tokenizer import load_hub_tokenizer, take_tokenizer
 from as2d_mnn_llm.qwen3_asr_convert import convert
 
@@ -34,6 +35,12 @@ WAVE, _ = soundfile.read(DATA / "jfk.flac", dtype="float32")
 def features(seconds):
     wave = np.tile(WAVE, 3)
     return log_mel(wave[: round(seconds * 16000)], FEATURES)
+
+
+def test_a_translation_is_asked_for_in_the_language_to_write():
+    request = Request("translate", "fr", to="de")
+    assert instruction(request).startswith("Translate the French speech into German.")
+    assert instruction(Request("translate")).startswith("Translate the speech into English.")
 
 
 @pytest.fixture(scope="module")
