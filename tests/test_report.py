@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from as2d_cli.budget import Budget
 from as2d_cli.comparison import Comparison
 from as2d_cli.report import RunReport
 from as2d_cli.types import DecodeStats
@@ -115,3 +116,41 @@ def test_as_data_it_holds_the_ratios_and_what_they_are_made_of():
     )
     assert data["stats"]["acceptance"] == 0.625
     assert data["comparison"] is None
+
+
+CHOSEN = Budget(
+    True, "drafts would save 20%", "hearer", cap=7, decode_threads=1, saving=0.25, plain_s=1.2, drafted_s=0.9
+)
+
+
+def budget_line(**given):
+    report = RunReport("speaker", "hearer", budget=CHOSEN, stats=DecodeStats(wall_s=8.1), **given)
+    return next(line for line in report.lines() if line.startswith("chosen for this device"))
+
+
+def test_what_was_predicted_stands_beside_what_was_measured():
+    assert budget_line(predicted_plain_s=10.0) == (
+        "chosen for this device: hearer, up to 7 draft tokens per step, passes on 1 thread: "
+        "drafts would save 20%; predicted 7.5 s, without drafts 10.0 s, measured 8.1 s"
+    )
+
+
+def test_without_drafts_only_plain_decoding_was_predicted():
+    report = RunReport(
+        "speaker",
+        "hearer",
+        budget=Budget(False, "drafts would cost 20%"),
+        stats=DecodeStats(wall_s=10.4),
+        predicted_plain_s=10.0,
+    )
+    assert (
+        "chosen for this device: no drafts: drafts would cost 20%; predicted without drafts 10.0 s, "
+        "measured 10.4 s"
+    ) in report.lines()
+
+
+def test_drafts_that_were_stopped_are_told_of():
+    assert budget_line(predicted_plain_s=10.0, paused_windows=32).endswith(
+        "; 32 windows without drafts, which had come to cost time"
+    )
+    assert "windows without drafts" not in budget_line()
