@@ -10,8 +10,9 @@ from as2d_cli.processes import Worker
 from as2d_cli.target_process import TargetProcess
 from as2d_cli.workers import Attach, Measure, Measured
 
-_ALONE_S, _TOGETHER_S = 1.0, 3.0
+_ALONE_S, _TOGETHER_S = 1.0, 2.0
 """How long measuring takes, at least: each model alone, then both."""
+_ONCE = Measure(0.0, rounds=1)
 _PATIENCE_S = 300.0
 """How long a process may take to measure before it counts as hung."""
 
@@ -23,11 +24,13 @@ def rehearse(
 
     The target is left with the threads that were measured last. Raises `ModelError` if a process ends.
     """
-    first = _costs(target, drafter, _drafter_alone(drafter))
+    first = _costs(
+        target, drafter, _drafter_alone(drafter), (Measure(_ALONE_S), Measure(_TOGETHER_S, rounds=1))
+    )
     found = [first]
     for threads in _splits(target.threads, drafter_threads)[1:]:
         target.restart(attach, threads)
-        costs = _costs(target, drafter, first.drafter)
+        costs = _costs(target, drafter, first.drafter, (_ONCE, _ONCE))
         # its encoder has the threads that it had before
         found.append(replace(costs, target=replace(costs.target, encode_ms=first.target.encode_ms)))
     return tuple(found)
@@ -39,10 +42,12 @@ def _splits(threads: int, drafter_threads: int) -> tuple[int, ...]:
     return (threads, left) if left > 0 else (threads,)
 
 
-def _costs(target: TargetProcess, drafter: Worker, drafter_alone: DraftCosts) -> PairCosts:
-    alone = _target_measured(target.worker, _ALONE_S)
+def _costs(
+    target: TargetProcess, drafter: Worker, drafter_alone: DraftCosts, asked: tuple[Measure, Measure]
+) -> PairCosts:
+    alone = _target_measured(target.worker, asked[0])
     drafter.send(Measure(0.0, until_told=True))
-    beside = _target_measured(target.worker, _TOGETHER_S)
+    beside = _target_measured(target.worker, replace(asked[1], warm=True))
     drafter.send(None)  # enough
     return PairCosts(alone, beside, drafter_alone, _draft_measured(drafter), target.decode_threads)
 
@@ -52,8 +57,8 @@ def _drafter_alone(drafter: Worker) -> DraftCosts:
     return _draft_measured(drafter)
 
 
-def _target_measured(worker: Worker, seconds: float) -> TargetCosts:
-    worker.send(Measure(seconds))
+def _target_measured(worker: Worker, asked: Measure) -> TargetCosts:
+    worker.send(asked)
     costs = _answer(worker)
     if not isinstance(costs, TargetCosts):
         raise ModelError("the target's process did not measure itself")

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TypeAlias
@@ -143,6 +144,10 @@ class Measure:
     """Ask a worker to time its model for about so long."""
 
     seconds: float
+    rounds: int = 2
+    """How often to measure everything, at least."""
+    warm: bool = False
+    """Whether the model has been at work."""
     until_told: bool = False
     """Whether to go on until the next message: a model measured beside it must never be alone."""
 
@@ -189,7 +194,7 @@ def run_target(pipe: Connection, model: ModelRef, settings: DecodeSettings, inne
         attach: Attach = pipe.recv()
         with closing(Slots(attach.layout, attach.name)) as slots:
             worker = TargetWorker(target, slots, attach.draft_languages, settings, drafts)
-            for job in _jobs(pipe, lambda asked: measure_target(target, asked.seconds)):
+            for job in _jobs(pipe, partial(_measured, target)):
                 try:
                     pipe.send(Done(job.id, worker.decode(job, pipe)))
                 except As2dError as error:
@@ -248,6 +253,10 @@ def _jobs(pipe: Connection, measure: Callable[[Measure], TargetCosts | DraftCost
                 pipe.recv()
         else:
             yield message
+
+
+def _measured(target: Target, asked: Measure) -> TargetCosts:
+    return measure_target(target, asked.seconds, rounds=asked.rounds, warm=asked.warm)
 
 
 def _enough(asked: Measure, pipe: Connection) -> Callable[[], bool]:
