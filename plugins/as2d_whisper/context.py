@@ -1,7 +1,7 @@
 """How much of a window the encoder sees: always 30 s, as in training, or only as far as it is filled.
 
 Encoding costs by length, and most of a short window is padding. Whisper was never trained without it, so
-the text is not always that of the full context (docs/decisions/0008-fitted-context.md).
+the text is not always that of the full context (docs/decisions/0011-fitted-context.md).
 """
 
 from __future__ import annotations
