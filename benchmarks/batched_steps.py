@@ -109,7 +109,7 @@ def _together(model: WhisperModel, batched: Graph, windows: Sequence[Decoded]) -
     """Feed the windows' tokens to the batched graph, those of ended windows as padding."""
     size = len(windows)
     audio = [
-        constant(np.concatenate([window.audio[index].view() for window in windows]))
+        constant(np.concatenate([window.audio[index].view() for window in windows], axis=1))
         for index in range(len(windows[0].audio))
     ]
     cache = np.zeros((size, model.facts.n_text_positions, model.cache_width), np.float32)
@@ -126,7 +126,8 @@ def _together(model: WhisperModel, batched: Graph, windows: Sequence[Decoded]) -
         tokens = [window.tokens[min(step, len(window.tokens) - 1)] for window in windows]
         x = model._embeddings[tokens].astype(np.float32) + model._positions[length]
         before = constant(np.ascontiguousarray(cache[:, :past]))
-        logits, present = batched.run(constant(x[None]), before, constant(mask), *audio)
+        all_live = constant(np.zeros((size, 1), np.float32))
+        logits, present = batched.run(constant(x[None]), before, constant(mask), all_live, *audio)
         cache[:, length] = present.view()
         chosen = logits.view()[0]
         chosen.argmax(axis=1)
@@ -143,15 +144,17 @@ def _batched_graph(checkpoint: Checkpoint, folder: Path, threads: int) -> Graph:
     x = graph.input("x", [1, "B", d])
     past = graph.input("past", ["B", "C", 2 * layers * d])
     mask = graph.input("mask", ["B", 1, "T", 2])
+    live = graph.input("live", ["B", 1])
     present: list[str] = []
     audio: list[str] = []
     for index in range(layers):
         layer = f"decoder/layer_{index}"
         x, new = _self_attention(graph, x, checkpoint, layer, past=(past, 2 * index * d), mask=mask)
         present += new
-        audio.append(graph.input(f"key_{index}", ["B", heads, length, parts.HEAD_SIZE]))
-        audio.append(graph.input(f"value_{index}", ["B", heads, parts.HEAD_SIZE, length]))
-        x, _ = parts._cross_attention(graph, x, checkpoint, layer, *audio[-2:])
+        key = graph.input(f"key_{index}", [heads, "B", length, parts.HEAD_SIZE])
+        value = graph.input(f"value_{index}", [heads, "B", parts.HEAD_SIZE, length])
+        audio += [key, value]
+        x, _ = parts._cross_attention(graph, x, checkpoint, layer, audio=(key, value), live=live)
         x = parts._feed_forward(graph, x, checkpoint, layer)
     x = graph.layer_norm(x, checkpoint, "decoder/layer_norm")
     projection = checkpoint["decoder/projection/weight"]
@@ -160,7 +163,9 @@ def _batched_graph(checkpoint: Checkpoint, folder: Path, threads: int) -> Graph:
     graph.reshape(rows, [-1, 2 * layers * d], out=graph.output("present", ["B", 2 * layers * d]))
     graph.save(folder / "batched.onnx")
     onnx_to_mnn(folder / "batched.onnx", folder / "batched.mnn", weight_bits=8)
-    return Graph(folder / "batched.mnn", ["x", "past", "mask", *audio], ["logits", "present"], threads)
+    return Graph(
+        folder / "batched.mnn", ["x", "past", "mask", "live", *audio], ["logits", "present"], threads
+    )
 
 
 def _self_attention(

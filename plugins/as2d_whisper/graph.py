@@ -7,7 +7,7 @@ The layouts are chosen for what MNN's CPU kernels make of them (docs/decisions/0
   query's result has the same bits for any number of queries from two on, provided the number of
   keys is a multiple of 8 (`KEY_MULTIPLE`);
 - cross-attention makes each query a batch item of its own, a matrix-vector product over the long
-  encoder output: the same bits for any number of queries, and no repacking of keys at each step.
+  encoder output: the same bits for any number of queries, even one, and no repacking of keys.
 """
 
 from __future__ import annotations
@@ -89,11 +89,13 @@ class _Graph:
         bounds = [self.constant(np.array([value], np.int64)) for value in (start, stop, axis)]
         return self.op("Slice", x, *bounds)
 
-    def first_rows(self, table: NDArray[np.float32], x: str) -> str:
-        """As many rows of `table` as `x` (1, T, ...) has."""
-        bounds = [self.constant(np.array([value], np.int64)) for value in (0, 1)]
-        length = self.op("Slice", self.op("Shape", x), bounds[1], self.constant(np.array([2], np.int64)))
-        return self.op("Slice", self.constant(table), bounds[0], length, bounds[0])
+    def as_long_as(self, x: str, axis: int, other: str, other_axis: int) -> str:
+        """Return the beginning of `x`, as long on its axis as `other` is on its own."""
+        zero, first, last, along = (
+            self.constant(np.array([value], np.int64)) for value in (0, other_axis, other_axis + 1, axis)
+        )
+        length = self.op("Slice", self.op("Shape", other), first, last, zero)
+        return self.op("Slice", x, zero, length, along)
 
     def mean(self, x: str, axes: Sequence[int], out: str) -> str:
         return self.op("ReduceMean", x, self.constant(np.array(axes, np.int64)), out=out, keepdims=0)
@@ -111,6 +113,8 @@ def _split_heads(graph: _Graph, x: str, n_heads: int, order: Sequence[int], out:
 
 KEYS, VALUES_T, QUERIES_T = [0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 3, 1]
 """Orders of (1, T, heads, 64) that put tokens in rows, or in columns."""
+_AUDIO_KEYS, _AUDIO_VALUES = [2, 0, 1, 3], [2, 0, 3, 1]
+"""The same with heads first, before an axis along which the rows of a pass are laid out."""
 HEAD_SIZE = 64  # of every published Whisper; the query scale below depends on it
 _QUERY_SCALE = np.float32(HEAD_SIZE**-0.5)
 _HEADS_AT_ONCE = 2
@@ -148,7 +152,7 @@ _PARTS = {1: ("query",), 2: ("key", "value"), 3: ("query", "key", "value")}
 def build_encoder(checkpoint: Checkpoint, path: Path) -> None:
     """Write the encoder: `mel` (1, n_mels, 2 L) to cross-attention keys and values of each decoder layer.
 
-    Outputs `key_i` (1, h, L, 64) and `value_i` (1, h, 64, L), for any L up to a full window's.
+    Outputs `key_i` (h, 1, L, 64) and `value_i` (h, 1, 64, L), for any L up to a full window's.
     """
     graph, heads = _Graph(), checkpoint.n_heads
     x = graph.input("mel", [1, checkpoint.n_mels, "2L"])
@@ -157,18 +161,17 @@ def build_encoder(checkpoint: Checkpoint, path: Path) -> None:
         x = graph.op("Conv", x, weight, bias, kernel_shape=[3], pads=[1, 1], strides=[stride])
         x = graph.op("Gelu", x)
     x = graph.transpose(x, [0, 2, 1])
-    x = graph.op("Add", x, graph.first_rows(checkpoint["encoder/position_encodings/encodings"], x))
+    positions = graph.constant(checkpoint["encoder/position_encodings/encodings"])
+    x = graph.op("Add", x, graph.as_long_as(positions, 0, x, 1))
     for index in range(checkpoint.n_layers("encoder")):
         x = _encoder_layer(graph, x, checkpoint, f"encoder/layer_{index}")
     x = graph.layer_norm(x, checkpoint, "encoder/layer_norm")
     for index in range(checkpoint.n_layers("decoder")):
         name = f"decoder/layer_{index}/attention/linear_1"
-        key = _project(graph, x, checkpoint, name, "key")
-        value = _project(graph, x, checkpoint, name, "value")
-        _split_heads(graph, key, heads, KEYS, out=graph.output(f"key_{index}", [1, heads, "L", HEAD_SIZE]))
-        _split_heads(
-            graph, value, heads, VALUES_T, out=graph.output(f"value_{index}", [1, heads, HEAD_SIZE, "L"])
-        )
+        key = graph.output(f"key_{index}", [heads, 1, "L", HEAD_SIZE])
+        _split_heads(graph, _project(graph, x, checkpoint, name, "key"), heads, _AUDIO_KEYS, out=key)
+        value = graph.output(f"value_{index}", [heads, 1, HEAD_SIZE, "L"])
+        _split_heads(graph, _project(graph, x, checkpoint, name, "value"), heads, _AUDIO_VALUES, out=value)
     graph.save(path)
 
 
@@ -193,40 +196,42 @@ def _encoder_layer(graph: _Graph, x: str, checkpoint: Checkpoint, layer: str) ->
 
 
 def build_decoder(checkpoint: Checkpoint, alignment_heads: AlignmentHeads, path: Path) -> None:
-    """Write one decoder step over R new tokens after C cached ones (T = C + R keys).
+    """Write one decoder step over R new tokens, of which n are wanted, after C cached ones (T = C + R keys).
 
-    Inputs: `x` (1, R, d) embedded tokens; `past` (C, 2 n d), the keys and values of all n layers token by
-    token; `mask` (1, 1, T, R), 0 or a large negative number; `key_i`, `value_i` from the encoder.
-    Outputs: `logits` (1, R, vocab); `present` (R, 2 n d); `alignment` (R, L), the mean cross-attention
-    probabilities of the alignment heads, of which there must be one at least.
+    Inputs: `x` (1, R, d) embedded tokens; `early` and `late`, together (C, 2 k d), the keys and values of all
+    k layers token by token; `mask` (1, 1, T, R), 0 or a large negative number; `live` (n, 1), whose length
+    alone matters; `key_i` (h, 1, L, 64) and `value_i` (h, 1, 64, L) from the encoder.
+    Outputs: `logits` (1, R, vocab), of which the first n are right; `present` (R, 2 k d); `alignment` (n, L),
+    the mean cross-attention probabilities of the alignment heads, of which there must be one at least.
     """
     graph, n = _Graph(), checkpoint.n_layers("decoder")
     d, heads = checkpoint.d_model, checkpoint.n_heads
     x = graph.input("x", [1, "R", d])
-    past = graph.input("past", ["C", 2 * n * d])
+    past = [graph.input("early", ["C1", 2 * n * d]), graph.input("late", ["C2", 2 * n * d])]
     mask = graph.input("mask", [1, 1, "T", "R"])
+    live = graph.input("live", ["n", 1])
     present: list[str] = []
     attention: dict[int, str] = {}
     for index in range(n):
         layer = f"decoder/layer_{index}"
         x, new = _self_attention(graph, x, checkpoint, layer, past=(past, 2 * index * d), mask=mask)
         present += new
-        key = graph.input(f"key_{index}", [1, heads, "L", HEAD_SIZE])
-        value = graph.input(f"value_{index}", [1, heads, HEAD_SIZE, "L"])
-        x, attention[index] = _cross_attention(graph, x, checkpoint, layer, key, value)
+        key = graph.input(f"key_{index}", [heads, 1, "L", HEAD_SIZE])
+        value = graph.input(f"value_{index}", [heads, 1, HEAD_SIZE, "L"])
+        x, attention[index] = _cross_attention(graph, x, checkpoint, layer, audio=(key, value), live=live)
         x = _feed_forward(graph, x, checkpoint, layer)
     x = graph.layer_norm(x, checkpoint, "decoder/layer_norm")
     projection = checkpoint["decoder/projection/weight"]
     graph.linear(x, projection, None, out=graph.output("logits", [1, "R", len(projection)]))
     rows = graph.op("Concat", *present, axis=2)
     graph.reshape(rows, [-1, 2 * n * d], out=graph.output("present", ["R", 2 * n * d]))
-    parts = [graph.slice(attention[layer], 1, head, head + 1) for layer, head in alignment_heads]
-    graph.mean(graph.op("Concat", *parts, axis=1), [1, 3], out=graph.output("alignment", ["R", "L"]))
+    parts = [graph.slice(attention[layer], 0, head, head + 1) for layer, head in alignment_heads]
+    graph.mean(graph.op("Concat", *parts, axis=0), [0, 3], out=graph.output("alignment", ["n", "L"]))
     graph.save(path)
 
 
 def _self_attention(
-    graph: _Graph, x: str, checkpoint: Checkpoint, layer: str, *, past: tuple[str, int], mask: str
+    graph: _Graph, x: str, checkpoint: Checkpoint, layer: str, *, past: tuple[Sequence[str], int], mask: str
 ) -> tuple[str, list[str]]:
     """Return the new residual and this layer's new key and value rows, each (1, R, d)."""
     d, heads, name = checkpoint.d_model, checkpoint.n_heads, f"{layer}/self_attention"
@@ -236,11 +241,11 @@ def _self_attention(
         _project(graph, y, checkpoint, f"{name}/linear_0", "key"),
         _project(graph, y, checkpoint, f"{name}/linear_0", "value"),
     ]
-    cache, start = past
+    caches, start = past
     joined = []
     for rows, offset, order in ((new[0], start, KEYS), (new[1], start + d, VALUES_T)):
-        old = graph.reshape(graph.slice(cache, 1, offset, offset + d), [1, -1, d])
-        joined.append(_split_heads(graph, graph.op("Concat", old, rows, axis=1), heads, order))
+        old = [graph.reshape(graph.slice(cache, 1, offset, offset + d), [1, -1, d]) for cache in caches]
+        joined.append(_split_heads(graph, graph.op("Concat", *old, rows, axis=1), heads, order))
     scores = graph.op("Add", graph.op("MatMul", joined[0], query), mask)  # (1, h, T, R)
     attended = graph.op("MatMul", joined[1], graph.op("Softmax", scores, axis=2))
     attended = graph.reshape(graph.transpose(attended, [0, 3, 1, 2]), [1, -1, d])
@@ -248,14 +253,21 @@ def _self_attention(
 
 
 def _cross_attention(
-    graph: _Graph, x: str, checkpoint: Checkpoint, layer: str, key: str, value: str
+    graph: _Graph, x: str, checkpoint: Checkpoint, layer: str, *, audio: tuple[str, str], live: str
 ) -> tuple[str, str]:
-    """Return the new residual and the attention probabilities (R, h, L, 1)."""
-    name = f"{layer}/attention"
+    """Return the new residual and the attention probabilities (h, n, L, 1).
+
+    Heads come before rows, so that a head's keys stay near the core while all rows use them. Rows beyond
+    the live ones attend to nothing.
+    """
+    (key, value), d, name = audio, checkpoint.d_model, f"{layer}/attention"
     y = graph.layer_norm(x, checkpoint, f"{name}/layer_norm")
     query = _project(graph, y, checkpoint, f"{name}/linear_0", "query")
     query = graph.reshape(query, [-1, checkpoint.n_heads, HEAD_SIZE, 1])
+    query = graph.transpose(graph.as_long_as(query, 0, live, 0), [1, 0, 2, 3])
     probabilities = graph.op("Softmax", graph.op("MatMul", key, query), axis=2)
-    attended = graph.op("MatMul", value, probabilities)  # (R, h, 64, 1)
-    attended = graph.reshape(attended, [1, -1, checkpoint.d_model])
+    attended = graph.transpose(graph.op("MatMul", value, probabilities), [1, 0, 2, 3])  # (n, h, 64, 1)
+    nothing = graph.constant(np.zeros((1, 1, d), np.float32))
+    attended = graph.op("Concat", graph.reshape(attended, [1, -1, d]), nothing, axis=1)
+    attended = graph.as_long_as(attended, 1, x, 1)
     return graph.op("Add", x, graph.linear(attended, *_linear(checkpoint, f"{name}/linear_2"))), probabilities

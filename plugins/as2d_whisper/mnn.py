@@ -98,6 +98,12 @@ class Graph:
         if self._module is None:
             raise ModelError(f"{path}: MNN cannot load it", "as2d models verify, then as2d models pull")
 
+    def clone(self) -> Graph:
+        """Return a graph that shares the weights with this one, but is laid out for its own input shapes."""
+        other = object.__new__(Graph)
+        other._runtime, other._module = self._runtime, self._module.clone()
+        return other
+
     def run(self, *inputs: Var) -> list[Var]:
         """Run the graph. Raises `ModelError` if MNN gives nothing back (out of memory, bad shapes)."""
         outputs = self._module.forward([item.handle for item in inputs])

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
 from as2d_cli.types import Features, FeatureSpec
-from as2d_whisper.graph import KEY_MULTIPLE
+from as2d_whisper.graph import HEAD_SIZE, KEY_MULTIPLE
 from as2d_whisper.mnn import Graph, Var, constant
 from as2d_whisper.tokenizer import WhisperTokenizer
 from as2d_whisper.vocabulary import KEPT_FILE
 
 _MASKED = np.float32(-1e9)
+_OWN_GRAPHS = 8
+"""Passes of up to so many rows have a graph each, of 3 MB: laying one out for another number takes 1 ms."""
 _CACHE_STEP = 32
 """Cached keys are handed over in multiples of this, so that MNN seldom sees a new shape."""
 
@@ -71,9 +73,11 @@ class WhisperModel:
         cross = [f"{kind}_{i}" for i in range(self.facts.n_decoder_layers) for kind in ("key", "value")]
         self._encoder = Graph(folder / "encoder.mnn", ["mel"], cross, threads)
         outputs = ["logits", "present", "alignment"]
-        self._decoder = Graph(
-            folder / "decoder.mnn", ["x", "past", "mask", *cross], outputs, decode_threads or threads
-        )
+        inputs = ["x", "early", "late", "mask", "live", *cross]
+        self._decoder = Graph(folder / "decoder.mnn", inputs, outputs, decode_threads or threads)
+        self._passes: dict[int, Graph] = {}
+        if exact_rows:
+            self._warm_up()
 
     @property
     def cache_width(self) -> int:
@@ -100,17 +104,13 @@ class WhisperModel:
                 f"{cache.length + len(tokens)} tokens in a context of {self.facts.n_text_positions}"
             )
         if self._exact_rows:
-            return self._run(audio, cache, tokens)
+            return self._pass(self._graph_of(len(tokens)), audio, cache, tokens)
         for token in tokens[:-1]:
-            self._run(audio, cache, [token])
-        return self._run(audio, cache, tokens[-1:])
+            self._pass(self._decoder, audio, cache, [token])
+        return self._pass(self._decoder, audio, cache, tokens[-1:])
 
-    def _run(self, audio: list[Var], cache: Cache, tokens: Sequence[int]) -> Rows:
-        """One pass. The keys number a multiple of `KEY_MULTIPLE`, which exactness needs (see `graph`).
-
-        Row counts never mix one with more: MNN 3.6.1 crashes when a broadcast product of one row is
-        followed by one of several.
-        """
+    def _pass(self, graph: Graph, audio: list[Var], cache: Cache, tokens: Sequence[int]) -> Rows:
+        """One pass. The keys number a multiple of `KEY_MULTIPLE`, which exactness needs (see `graph`)."""
         start, kept = cache.length, len(tokens)
         padded = [*tokens, *[0] * (self._exact_rows and kept == 1)]
         rows = len(padded)
@@ -120,9 +120,31 @@ class WhisperModel:
         mask = np.full((1, 1, keys, rows), _MASKED, np.float32)
         mask[0, 0, :start] = 0
         mask[0, 0, past:] = np.where(np.tri(rows, dtype=bool).T, np.float32(0), _MASKED)
-        outputs = self._decoder.run(constant(x[None]), constant(cache.rows[:past]), constant(mask), *audio)
+        early, late = cache.parts(past)
+        live = constant(np.zeros((kept, 1), np.float32))
+        given = (constant(x[None]), early, late, constant(mask), live)
+        outputs = graph.run(*given, *audio)
         cache.append(outputs[1].view()[:kept])
         return Rows(outputs, kept)
+
+    def _graph_of(self, rows: int) -> Graph:
+        """Return the decoder graph for so many rows.
+
+        One row never shares a graph with several: MNN 3.6.1 gives wrong results, or crashes, when a broadcast
+        product of one row is followed by one of several.
+        """
+        if rows > _OWN_GRAPHS:
+            return self._decoder
+        if rows not in self._passes:
+            self._passes[rows] = self._decoder.clone()
+        return self._passes[rows]
+
+    def _warm_up(self) -> None:
+        """Run two rows: clones share the weights of a graph that has run, and copy those of another."""
+        heads, layers = self.facts.d_model // HEAD_SIZE, self.facts.n_decoder_layers
+        key = constant(np.zeros((heads, 1, KEY_MULTIPLE, HEAD_SIZE), np.float32))
+        value = constant(np.zeros((heads, 1, HEAD_SIZE, KEY_MULTIPLE), np.float32))
+        self._pass(self._decoder, [key, value] * layers, Cache(0, self.cache_width), [0, 0])
 
 
 def _positions(start: int, rows: int, model: WhisperModel) -> NDArray[np.intp]:
@@ -158,12 +180,23 @@ class Cache:
         """Room for `capacity` tokens of `width` values."""
         self.rows: NDArray[np.float32] = np.zeros((capacity + _CACHE_STEP, width), np.float32)
         self.length = 0
+        self._early = constant(self.rows[:0])
+        self._early_length = 0
 
     def truncate(self, length: int) -> None:
         """Forget all but the first `length` tokens. Raises `ModelError` for a length that is not cached."""
         if not 0 <= length <= self.length:
             raise ModelError(f"rollback to {length} tokens of {self.length} cached ones")
+        if length < self._early_length:
+            self._early, self._early_length = constant(self.rows[:0]), 0
         self.length = length
+
+    def parts(self, count: int) -> tuple[Var, Var]:
+        """Return the first `count` rows in two parts; the first, cached tokens only, is copied seldom."""
+        length = self.length // _CACHE_STEP * _CACHE_STEP
+        if length != self._early_length:
+            self._early, self._early_length = constant(self.rows[:length]), length
+        return self._early, constant(self.rows[length:count])
 
     def append(self, rows: NDArray[np.float32]) -> None:
         """Add the keys and values of new tokens, shape (R, width)."""

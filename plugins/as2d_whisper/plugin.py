@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from as2d_cli.decoding.protocols import Drafter, Target, Tokenizer
     from as2d_cli.registry import ModelEntry
 
-CONVERTER_VERSION = "5"
+CONVERTER_VERSION = "6"
 """Raised when converted files change meaning, so that older ones are converted anew."""
 
 

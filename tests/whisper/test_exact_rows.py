@@ -2,7 +2,9 @@
 
 import hashlib
 import random
+import resource
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -131,6 +133,21 @@ def test_threads_of_the_decoder_do_not_change_a_bit(tiny_en_folder, features, de
     plain = run_alone(WhisperModel(tiny_en_folder, 2, exact_rows=True), features, 60)
     split = WhisperModel(tiny_en_folder, 2, exact_rows=True, decode_threads=decode_threads)
     assert run_alone(split, features, 60).alone == plain.alone
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's own account of memory")
+def test_the_graphs_of_different_row_counts_share_the_weights(tiny_en_folder, features):
+    def resident_mb():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+
+    model = WhisperModel(tiny_en_folder, threads=1, exact_rows=True)
+    audio, cache = model.encode(features("jfk.flac", model.features)), Cache(64, model.cache_width)
+    model.decode(audio, cache, [1])
+    before = resident_mb()
+    for rows in range(2, 9):
+        cache.truncate(0)
+        model.decode(audio, cache, [1] * rows)
+    assert resident_mb() - before < 80  # 7 copies of the weights are 220 MB
 
 
 def test_a_cache_cannot_be_rolled_back_to_what_it_does_not_hold():
