@@ -83,11 +83,11 @@ from as2d_whisper import plugin
 class Entry:
     options = {}
 plugin.as2d_convert(Entry, Path("source"), Path("model"))
-plugin.as2d_load_target(path=Path("model"), threads=2, decode_threads=2)
+plugin.as2d_load_target(entry=Entry, path=Path("model"), threads=2, decode_threads=2)
 model = plugin.as2d_load_drafter(entry=Entry, path=Path("model"), threads=2)
 features = np.zeros(model.spec.features.shape, np.float32)
 next(model.draft(features, Request(language="en")))
-target = plugin.as2d_load_target(path=Path("model"), threads=1, decode_threads=1)
+target = plugin.as2d_load_target(entry=Entry, path=Path("model"), threads=1, decode_threads=1)
 session = target.open(features, Request(language="en", word_times=True))
 session.words([int(token) for token in session.forward(session.prompt[-1:])], 1.0)
 """
