@@ -96,7 +96,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument(
         "--contestants",
-        type=lambda text: text.split(","),
+        type=_names,
         default=_DEFAULT,
         help=f"of {', '.join(CONTESTANTS)};\nwith {_TEXT_ONLY} behind a name no times are asked for",
     )
@@ -117,6 +117,14 @@ def _arguments() -> argparse.Namespace:
     arguments = parser.parse_args(own)
     arguments.options = sys.argv[len(own) + 2 :]
     return arguments
+
+
+def _names(text: str) -> list[str]:
+    names = text.split(",")
+    for name in names:
+        if name.removesuffix(_TEXT_ONLY) not in CONTESTANTS:
+            raise argparse.ArgumentTypeError(f"there is no contestant {name!r}")
+    return names
 
 
 def _turns(clips: list[Clip], arguments: argparse.Namespace) -> Iterator[Turn]:
