@@ -14,6 +14,8 @@ import soundfile
 
 from as2d_cli.measure import ROWS, DraftCosts, PairCosts, TargetCosts
 
+collect_ignore = ["fixtures"]
+"""Packages with tests of their own."""
 AS2D = Path(sys.executable).with_name("as2d")
 SPEECH = Path(__file__).parent / "data" / "jfk.flac"
 TARGET = {"seed": 1, "words": 40, "encode_ms": 100.0, "step_ms": 2.0}  # drafts have time to come

@@ -1,0 +1,76 @@
+"""The models of the LLM engine keep the contracts: one that reads, and stand-ins of those that hear."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from as2d_cli.features import log_mel
+from as2d_cli.testing import Case, DrafterContract, TargetContract
+from as2d_cli.types import Request
+from as2d_mnn_llm.audio_drafter import AudioDrafter
+from as2d_mnn_llm.audio_target import AudioTarget
+from as2d_mnn_llm.qwen3_asr_convert import convert
+from as2d_mnn_llm.reader import ReadingDrafter, ReadingTarget
+
+STAND_INS = Path(__file__).parents[1] / "data" / "stand_ins"
+
+
+class TestReadingTarget(TargetContract):
+    limit = 12
+    seeds = range(1)
+
+    @pytest.fixture(scope="class")
+    def target(self, smollm_folder):
+        return ReadingTarget(smollm_folder, 2, "low")
+
+
+class TestReadingDrafter(DrafterContract):
+    limit = 12
+    seeds = range(1)
+
+    @pytest.fixture(scope="class")
+    def drafter(self, smollm_folder):
+        return ReadingDrafter(smollm_folder, 2, "low")
+
+
+@pytest.fixture(scope="module", params=["qwen2_audio", "qwen2_5_omni", "qwen3_asr"])
+def folder(request, tmp_path_factory):
+    """Copy a stand-in: what is learned of safe row counts is kept beside it. Qwen3-ASR's is converted."""
+    folder = tmp_path_factory.mktemp("stand_ins") / request.param
+    if request.param == "qwen3_asr":
+        folder.mkdir()
+        convert(STAND_INS / request.param, folder, 8)
+    else:
+        shutil.copytree(STAND_INS / request.param, folder)
+    return folder
+
+
+class Speech:
+    """Two windows of a second or two: a model of noise only would need all 30 s of it."""
+
+    limit = 24
+    seeds = range(1)
+
+    @pytest.fixture(autouse=True)
+    def _speech(self, speech):
+        self.speech = speech
+
+    def windows(self, model):
+        spec = model.spec.features
+        return [
+            Case(log_mel(self.speech[:20000], spec), Request(language="en")),
+            Case(log_mel(self.speech[20000:60000], spec), Request()),
+        ]
+
+
+class TestAudioTarget(Speech, TargetContract):
+    @pytest.fixture(scope="class")
+    def target(self, folder):
+        return AudioTarget(folder, 1)
+
+
+class TestAudioDrafter(Speech, DrafterContract):
+    @pytest.fixture(scope="class")
+    def drafter(self, folder):
+        return AudioDrafter(folder, 1)
