@@ -19,11 +19,12 @@ _MAX_ROWS = 16
 class TargetContract:
     """Subclass it as `Test...` beside a pytest fixture called `target`, a loaded target.
 
-    Override `windows` where made-up ones say nothing, and `limit` to decide how many tokens of a window
-    are looked at.
+    Override `windows` where made-up ones say nothing; `limit` is how many tokens of a window are looked at,
+    `room` how many are put into a session at most.
     """
 
     limit = 48
+    room = 512
     seeds = range(3)
 
     def windows(self, target: Target) -> Sequence[Case]:
@@ -38,7 +39,7 @@ class TargetContract:
             expect(start >= 0, "a session needs a prompt: its last token is the first row")
             expect(session.max_tokens >= 1, f"max_tokens is {session.max_tokens}")
             _has_length(session, start, "when it opens, all but the last token of its prompt")
-            rows = [session.prompt[-1], *_anything(target, session.max_tokens - 1)]
+            rows = [session.prompt[-1], *_anything(target, min(session.max_tokens, self.room) - 1)]
             for at in range(0, len(rows), _MAX_ROWS):
                 self._decides_each(target, session, rows[at : at + _MAX_ROWS])
                 _has_length(session, start + min(at + _MAX_ROWS, len(rows)), "after a pass, all its rows")

@@ -1,4 +1,4 @@
-"""The models of the LLM engine keep the contracts: one that reads, and stand-ins of those that hear."""
+"""Audio language models keep the contracts, on stand-ins of random weights."""
 
 import shutil
 from pathlib import Path
@@ -11,27 +11,8 @@ from as2d_cli.types import Request
 from as2d_mnn_llm.audio_drafter import AudioDrafter
 from as2d_mnn_llm.audio_target import AudioTarget
 from as2d_mnn_llm.qwen3_asr_convert import convert
-from as2d_mnn_llm.reader import ReadingDrafter, ReadingTarget
 
 STAND_INS = Path(__file__).parents[1] / "data" / "stand_ins"
-
-
-class TestReadingTarget(TargetContract):
-    limit = 12
-    seeds = range(1)
-
-    @pytest.fixture(scope="class")
-    def target(self, smollm_folder):
-        return ReadingTarget(smollm_folder, 2, "low")
-
-
-class TestReadingDrafter(DrafterContract):
-    limit = 12
-    seeds = range(1)
-
-    @pytest.fixture(scope="class")
-    def drafter(self, smollm_folder):
-        return ReadingDrafter(smollm_folder, 2, "low")
 
 
 @pytest.fixture(scope="module", params=["qwen2_audio", "qwen2_5_omni", "qwen3_asr"])
@@ -46,8 +27,18 @@ def folder(request, tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def target(folder):
+    return AudioTarget(folder, 1)
+
+
+@pytest.fixture(scope="module")
+def drafter(folder):
+    return AudioDrafter(folder, 1)
+
+
 class Speech:
-    """Two windows of a second or two: a model of noise only would need all 30 s of it."""
+    """Two windows of a second or two, in two languages: random weights hardly listen."""
 
     limit = 24
     seeds = range(1)
@@ -59,18 +50,14 @@ class Speech:
     def windows(self, model):
         spec = model.spec.features
         return [
-            Case(log_mel(self.speech[:20000], spec), Request(language="en")),
+            Case(log_mel(self.speech[:20000], spec), Request(language="fr")),
             Case(log_mel(self.speech[20000:60000], spec), Request()),
         ]
 
 
 class TestAudioTarget(Speech, TargetContract):
-    @pytest.fixture(scope="class")
-    def target(self, folder):
-        return AudioTarget(folder, 1)
+    pass
 
 
 class TestAudioDrafter(Speech, DrafterContract):
-    @pytest.fixture(scope="class")
-    def drafter(self, folder):
-        return AudioDrafter(folder, 1)
+    pass
