@@ -236,7 +236,7 @@ def test_hotwords_and_prompt_reach_the_models_and_are_counted_together(as2d, scr
     source = sound("a.wav")
     plain, prompted = as2d("transcribe", source), as2d("transcribe", source, "--prompt", "about")
     assert prompted.out != plain.out
-    assert "0% of proposed" not in prompted.err  # the drafter heard of it, too
+    assert " 0% of proposed" not in prompted.err  # the drafter heard of it, too
     assert as2d("transcribe", source, "--hotwords", "about").out == prompted.out
     too_long = as2d("transcribe", source, "--hotwords", "about " * 11, "--prompt", "about " * 11)
     assert too_long.code == 2
