@@ -12,7 +12,6 @@ from typing import BinaryIO
 
 import soundfile
 
-from as2d_cli.av_reader import AvReader
 from as2d_cli.errors import AudioError
 from as2d_cli.readers import Chunk, NoAudioStreamError, Reader, UnreadableError
 
@@ -89,9 +88,9 @@ def open_readers(file: BinaryIO, name: str) -> Generator[Reader, None, None]:
     file.seek(0)
     by_libsndfile = file.read(4) in _LIBSNDFILE_MAGIC
     opened, failure = 0, UnreadableError("")
-    for kind in (SoundfileReader, AvReader) if by_libsndfile else (AvReader,):
+    for kind in (SoundfileReader, _ffmpeg_reader) if by_libsndfile else (_ffmpeg_reader,):
         try:
-            reader: Reader = kind(file)
+            reader = kind(file)
         except UnreadableError as error:
             failure = failure if isinstance(failure, NoAudioStreamError) else error
         else:
@@ -99,6 +98,12 @@ def open_readers(file: BinaryIO, name: str) -> Generator[Reader, None, None]:
             yield reader
     if not opened:
         raise _unreadable(name, failure)
+
+
+def _ffmpeg_reader(file: BinaryIO) -> Reader:
+    from as2d_cli.av_reader import AvReader  # not at the top: FFmpeg takes long to load, and seldom is needed
+
+    return AvReader(file)
 
 
 def _unreadable(name: str, failure: UnreadableError) -> AudioError:

@@ -30,6 +30,7 @@ from as2d_cli.windows import split
 from as2d_whisper import graph as parts
 from as2d_whisper.checkpoint import Checkpoint, read_checkpoint
 from as2d_whisper.convert import onnx_to_mnn
+from as2d_whisper.layout import HEAD_SIZE
 from as2d_whisper.mnn import Graph, Var, constant
 from as2d_whisper.model import Cache, WhisperModel
 from as2d_whisper.prompt import open_prompt
@@ -151,8 +152,8 @@ def _batched_graph(checkpoint: Checkpoint, folder: Path, threads: int) -> Graph:
         layer = f"decoder/layer_{index}"
         x, new = _self_attention(graph, x, checkpoint, layer, past=(past, 2 * index * d), mask=mask)
         present += new
-        key = graph.input(f"key_{index}", [heads, "B", length, parts.HEAD_SIZE])
-        value = graph.input(f"value_{index}", [heads, "B", parts.HEAD_SIZE, length])
+        key = graph.input(f"key_{index}", [heads, "B", length, HEAD_SIZE])
+        value = graph.input(f"value_{index}", [heads, "B", HEAD_SIZE, length])
         audio += [key, value]
         x, _ = parts._cross_attention(graph, x, checkpoint, layer, audio=(key, value), live=live)
         x = parts._feed_forward(graph, x, checkpoint, layer)
@@ -175,7 +176,7 @@ def _self_attention(
     d, heads, name = checkpoint.d_model, checkpoint.n_heads, f"{layer}/self_attention"
     y = graph.layer_norm(x, checkpoint, f"{name}/layer_norm")
     query = graph.reshape(
-        parts._project(graph, y, checkpoint, f"{name}/linear_0", "query"), [-1, heads, parts.HEAD_SIZE, 1]
+        parts._project(graph, y, checkpoint, f"{name}/linear_0", "query"), [-1, heads, HEAD_SIZE, 1]
     )
     query = graph.op("Concat", query, query, axis=3)
     new = [parts._project(graph, y, checkpoint, f"{name}/linear_0", kind) for kind in ("key", "value")]
@@ -184,7 +185,7 @@ def _self_attention(
     for rows, offset, order in ((new[0], start, parts.KEYS), (new[1], start + d, parts.VALUES_T)):
         old = graph.slice(cache, 2, offset, offset + d)
         both = graph.op("Concat", old, graph.reshape(rows, [-1, 1, d]), axis=1)
-        joined.append(graph.transpose(graph.reshape(both, [0, 0, heads, parts.HEAD_SIZE]), order))
+        joined.append(graph.transpose(graph.reshape(both, [0, 0, heads, HEAD_SIZE]), order))
     scores = graph.op("Add", graph.op("MatMul", joined[0], query), mask)  # (B, h, T, 2)
     attended = graph.op("MatMul", joined[1], graph.op("Softmax", scores, axis=2))
     attended = graph.reshape(graph.slice(attended, 3, 0, 1), [1, -1, d])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 from as2d_cli.errors import ModelError
 from as2d_cli.features import FRAMES_PER_S, heard_frames
 from as2d_cli.types import Features
-from as2d_whisper.graph import KEY_MULTIPLE
+from as2d_whisper.layout import KEY_MULTIPLE
 
 if TYPE_CHECKING:
     from as2d_cli.registry import ModelEntry

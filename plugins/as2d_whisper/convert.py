@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
 from as2d_whisper.checkpoint import Checkpoint, read_checkpoint, read_json
-from as2d_whisper.graph import HEAD_SIZE, build_decoder, build_encoder
+from as2d_whisper.graph import build_decoder, build_encoder
+from as2d_whisper.layout import HEAD_SIZE
 from as2d_whisper.tokenizer import WhisperTokenizer, repair_tokenizer
 from as2d_whisper.vocabulary import KEPT_FILE, kept_tokens, with_head_of
 

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from as2d_whisper.checkpoint import Checkpoint
+from as2d_whisper.layout import HEAD_SIZE
 
-KEY_MULTIPLE = 8
 LAYER_NORM_EPSILON = 1e-5  # PyTorch's default, which Whisper was trained with
 OPSET = 20
 """First with a native Gelu, which MNN computes in one pass, by its tanh approximation (off by under
@@ -115,7 +115,6 @@ KEYS, VALUES_T, QUERIES_T = [0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 3, 1]
 """Orders of (1, T, heads, 64) that put tokens in rows, or in columns."""
 _AUDIO_KEYS, _AUDIO_VALUES = [2, 0, 1, 3], [2, 0, 3, 1]
 """The same with heads first, before an axis along which the rows of a pass are laid out."""
-HEAD_SIZE = 64  # of every published Whisper; the query scale below depends on it
 _QUERY_SCALE = np.float32(HEAD_SIZE**-0.5)
 _HEADS_AT_ONCE = 2
 """Heads whose L x L attention scores exist together in the encoder: less memory, at no cost in time."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
 from as2d_cli.types import Features, FeatureSpec
-from as2d_whisper.graph import HEAD_SIZE, KEY_MULTIPLE
+from as2d_whisper.layout import HEAD_SIZE, KEY_MULTIPLE
 from as2d_whisper.mnn import Graph, Var, constant
 from as2d_whisper.tokenizer import WhisperTokenizer
 from as2d_whisper.vocabulary import KEPT_FILE

@@ -20,11 +20,13 @@ class WhisperTokenizer:
 
     def __init__(self, path: Path) -> None:
         """Load a `tokenizer.json`. Raises `ModelError`."""
+        self._path = path
         try:
-            content = path.read_bytes()
-            self._added = {item["content"]: int(item["id"]) for item in json.loads(content)["added_tokens"]}
-            self._bpe = BpeTokenizer.from_buffer(content)
-        except Exception as error:  # tokenizers raises bare Exception for a bad file
+            content = json.loads(path.read_bytes())
+            self._added = {item["content"]: int(item["id"]) for item in content["added_tokens"]}
+            self._ids: dict[str, int] = content["model"]["vocab"]
+            self._names = {token: name for name, token in self._ids.items()}
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise ModelError(f"{path}: not a usable tokenizer: {error}") from error
         self.end_id = self.special("<|endoftext|>")
         self._bytes: dict[int, bytes] = {}
@@ -41,8 +43,15 @@ class WhisperTokenizer:
 
     def token(self, name: str) -> int | None:
         """Return the id of an ordinary token by its name in the vocabulary, None if there is none."""
-        token: int | None = self._bpe.token_to_id(name)
-        return token
+        return self._ids.get(name)
+
+    @cached_property
+    def _bpe(self) -> BpeTokenizer:
+        """What encodes; not loaded with the rest, as plain decoding has no use for it."""
+        try:
+            return BpeTokenizer.from_buffer(self._path.read_bytes())
+        except Exception as error:  # tokenizers raises bare Exception for a bad file
+            raise ModelError(f"{self._path}: not a usable tokenizer: {error}") from error
 
     @cached_property
     def fingerprint(self) -> str:
@@ -78,7 +87,7 @@ class WhisperTokenizer:
 
     def _token_bytes(self, token: int) -> bytes:
         if token not in self._bytes:
-            text = self._bpe.id_to_token(token) if 0 <= token < self.end_id else None
+            text = self._names.get(token) if 0 <= token < self.end_id else None
             self._bytes[token] = bytes(_BYTE_OF[char] for char in text) if text else b""
         return self._bytes[token]
 

@@ -1,6 +1,9 @@
 """Whisper's tokenizer: text and ids are each other's inverse, and files with a known fault are repaired."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -200,3 +203,14 @@ def test_bad_added_tokens_are_an_error(tmp_path, tokenizer_file, added):
     path.write_text(json.dumps({**json.loads(path.read_text()), "added_tokens": added}))
     with pytest.raises(ModelError, match=r"tokenizer\.json"):
         WhisperTokenizer(path)
+
+
+def test_a_target_without_drafts_needs_neither_onnx_nor_the_encoding_half_of_its_tokenizer(tiny_en_folder):
+    code = (
+        "import sys; from pathlib import Path; from as2d_whisper.target import WhisperTarget; "
+        f"target = WhisperTarget(Path({str(tiny_en_folder)!r}), 1); "
+        "text = target.tokenizer.decode_bytes([383]); "
+        "sys.exit(f'{text}' if 'onnx' in sys.modules or '_bpe' in vars(target.tokenizer) or not text else 0)"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
