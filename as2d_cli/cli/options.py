@@ -164,6 +164,11 @@ def _refuse_idle_options(options: BatchOptions, request: BatchRequest) -> None:
         raise RequestError(
             f"--{name.replace('_', '-')} does nothing without a drafter{unable}", "choose one with --drafter"
         )
+    if "memory_limit" in _in_effect(options) and not request.auto_budget:
+        raise RequestError(
+            "--memory-limit does nothing where drafts are not chosen by this device's profile",
+            "leave out --drafter, --budget, --draft-tokens and --compare",
+        )
     has_words = options.json or WORD_FORMATS.intersection(request.formats)
     if "word_timestamps" in _in_effect(options) and not has_words:
         raise RequestError("--word-timestamps does nothing without JSON", "add --json, or -f json")

@@ -130,7 +130,7 @@ class BudgetOptions(Options):
     ] = AUTO
     memory_limit: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="Memory that the models may take, such as 600MB or 1.5GB."),
+        typer.Option(metavar="SIZE", help="Choose no drafter that needs more memory in all: 600MB, 1.5GB."),
     ] = None
     threads: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Threads of the target [default: all CPUs].")

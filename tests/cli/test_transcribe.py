@@ -145,6 +145,10 @@ def test_a_difference_found_by_comparing_is_said_even_when_quiet_and_fails(
         (["--budget", "5", "--draft-tokens", "5"], "--budget and --draft-tokens contradict"),
         (["--memory-limit", "0MB"], "--memory-limit cannot be '0MB'"),
         (["--memory-limit", "plenty"], "--memory-limit cannot be 'plenty'"),
+        (
+            ["--memory-limit", "1GB", "--budget", "7"],
+            "--memory-limit does nothing where drafts are not chosen",
+        ),
         (["--align", "edit", "--drafter", "none"], "--align does nothing without a drafter"),
         (["--word-timestamps"], "--word-timestamps does nothing without JSON"),
         (["--word-timestamps", "-f", "srt"], "--word-timestamps does nothing without JSON"),
