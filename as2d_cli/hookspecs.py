@@ -1,4 +1,13 @@
-"""The hooks a plugin may implement, all in one place. Entry-point group: `as2d.v1`."""
+"""The hooks a plugin may implement, all in one place. Entry-point group: `as2d.v1`.
+
+An implementation takes those arguments by name that it needs, and leaves out the others. What goes wrong it
+raises as `ModelError`, for the entry's options or files, or as another `As2dError`: one line for the user,
+and a hint. All other exceptions are shown as bugs of the plugin. Hooks are called in any process of the tool,
+so they print nothing and read no standard input.
+
+The version in the group's name is that of this module and of all that hooks return: a change that a plugin
+could notice makes it another group.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +28,11 @@ hookimpl = pluggy.HookimplMarker("as2d")
 
 @hookspec(firstresult=True)
 def as2d_convert(entry: ModelEntry, source: Path, destination: Path) -> bool | None:
-    """Turn the verified files in `source` into what this plugin loads, inside `destination`."""
+    """Turn the verified files in `source` into what this plugin loads, inside the folder `destination`.
+
+    Done once, and anew when the entry or the plugin's `CONVERTER_VERSION` changes. Returns True. Runs in
+    a process of its own; a model without files has an empty `source`, and may write nothing.
+    """
 
 
 @hookspec(firstresult=True)
@@ -41,7 +54,10 @@ def as2d_load_target(entry: ModelEntry, path: Path, threads: int, decode_threads
 
 @hookspec(firstresult=True)
 def as2d_load_drafter(entry: ModelEntry, path: Path, threads: int) -> Drafter | None:
-    """Load the converted model in `path` as a drafter, or return None if it is not this plugin's."""
+    """Load the converted model in `path` as a drafter, or return None if it is not this plugin's.
+
+    It is to run on `threads`. Called in the drafter's process: a crash there costs drafts only.
+    """
 
 
 @hookspec(firstresult=True)
@@ -58,4 +74,7 @@ def as2d_load_inner_drafter(
 
 @hookspec(firstresult=True)
 def as2d_load_tokenizer(entry: ModelEntry, path: Path) -> Tokenizer | None:
-    """Load only the tokenizer of the converted model in `path`."""
+    """Load only the tokenizer of the converted model in `path`: every plugin with targets needs it.
+
+    The drafter's process has it beside the drafter, to turn drafts into the target's tokens.
+    """

@@ -1,4 +1,8 @@
-"""What the decoding core asks of a target, a drafter and a tokenizer. Plugins implement these."""
+"""What the decoding core asks of a target, a drafter and a tokenizer. Plugins implement these.
+
+Errors: `RequestError` for what a model cannot be asked, `ModelError` or `DecodeError` for what goes wrong. A
+target's cost the window, or the run where none can be decoded; a drafter's, whatever they are, its draft.
+"""
 
 from __future__ import annotations
 
@@ -93,18 +97,22 @@ class TargetSession(Protocol):
         """Language asked for or detected."""
 
     def forward(self, tokens: Sequence[int]) -> TokenIds:
-        """Append `tokens` (at least one) to the cache.
+        """Append `tokens` (at least one, and no more than the cache has room for) to the cache.
 
         Returns the greedy next token after each, shape (len(tokens),), with the model's
         suppression rules applied for the prefix that each row sees.
         """
 
     def rollback(self, length: int) -> None:
-        """Drop all but the first `length` tokens of the cache; an absolute length, never a count."""
+        """Drop all but the first `length` tokens of the cache; an absolute length, never a count.
+
+        Never into the prompt. To the length that there is, it does nothing.
+        """
 
     def words(self, tokens: Sequence[int], duration_s: float) -> tuple[Word, ...]:
-        """Return the words of committed text `tokens` with times within the window.
+        """Return the words of committed text `tokens` with times within the window, seconds; () if unknown.
 
+        Asked for only if the request has `word_times`, of a window `duration_s` seconds long.
         All are in the cache, but perhaps the last: that of a window that reached `max_tokens`.
         """
 
@@ -121,7 +129,11 @@ class Target(Protocol):
         """The target's tokenizer."""
 
     def open(self, features: Features, request: Request) -> TargetSession:
-        """Encode one window, detect the language if the request leaves it open, prefill the prompt."""
+        """Encode one window, detect the language if the request leaves it open, prefill the prompt.
+
+        `features` are log-mel of shape `spec.features.shape`, scaled as Whisper's. A session may end when
+        the next is opened, and then raises an `As2dError` rather than go on wrongly.
+        """
 
 
 class Drafter(Protocol):
@@ -136,7 +148,12 @@ class Drafter(Protocol):
         """The drafter's tokenizer."""
 
     def draft(self, features: Features, request: Request) -> Iterator[DraftToken]:
-        """Yield the draft of one window token by token; closing the iterator cancels it."""
+        """Yield the draft of one window token by token; closing the iterator cancels it.
+
+        `features` are log-mel of shape `spec.features.shape`, scaled as Whisper's. Yield each token as soon
+        as it is known: the target verifies those that are there when it begins a pass. `END` says that the
+        text ends; a draft may as well just stop. One window at a time.
+        """
 
 
 class DrafterSession(Protocol):
