@@ -46,6 +46,8 @@ def main() -> None:
         found[f"faster-whisper {kind}"] = faster_whisper_texts(
             entry, requests, windows, threads=arguments.threads, compute_type=kind
         )
+    if arguments.out:
+        arguments.out.write_text(json.dumps(found, ensure_ascii=False, indent=1), encoding="utf-8")
     ours = [text for texts in found["as2d"] for text in texts]
     joined = {decoder: list(map(join_texts, texts)) for decoder, texts in found.items()}
     everything = range(len(clips))
@@ -60,15 +62,13 @@ def main() -> None:
         print([clips[i].path.name for i in everything if _loops(texts[i])])
         for name, chosen in groups.items():
             if chosen:
-                bleu, chrf = _scores(texts, clips, chosen)
+                bleu, chrf = _bleu(texts, clips, chosen), _chrf(texts, clips, chosen)
                 print(f"  {name:18} {len(chosen):3} clips   BLEU {bleu:5.1f}   chrF {chrf:5.1f}")
         print(
             "  as2d's chrF less this one's, without loops: {:+.1f} ({:+.1f} to {:+.1f})".format(
                 *_difference(joined["as2d"], texts, clips, sane)
             )
         )
-    if arguments.out:
-        arguments.out.write_text(json.dumps(found, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
 def _arguments() -> argparse.Namespace:
@@ -95,25 +95,26 @@ def _loops(text: str) -> bool:
     return len(data) / len(zlib.compress(data)) > 2.4
 
 
-def _scores(texts: Sequence[str], clips: Sequence[Clip], chosen: Sequence[int]) -> tuple[float, float]:
-    """Return BLEU and chrF of the corpus, by sacrebleu's defaults (13a, one reference, with case)."""
-    hypotheses, references = [texts[i] for i in chosen], [[clips[i].reference for i in chosen]]
-    return (
-        float(sacrebleu.corpus_bleu(hypotheses, references).score),
-        float(sacrebleu.corpus_chrf(hypotheses, references).score),
-    )
+def _bleu(texts: Sequence[str], clips: Sequence[Clip], chosen: Sequence[int]) -> float:
+    """Return BLEU of the corpus, by sacrebleu's defaults (13a, one reference, with case)."""
+    references = [[clips[i].reference for i in chosen]]
+    return float(sacrebleu.corpus_bleu([texts[i] for i in chosen], references).score)
+
+
+def _chrf(texts: Sequence[str], clips: Sequence[Clip], chosen: Sequence[int]) -> float:
+    """Return chrF of the corpus, by sacrebleu's defaults (chrF2)."""
+    references = [[clips[i].reference for i in chosen]]
+    return float(sacrebleu.corpus_chrf([texts[i] for i in chosen], references).score)
 
 
 def _difference(
     ours: Sequence[str], theirs: Sequence[str], clips: Sequence[Clip], chosen: Sequence[int]
 ) -> tuple[float, float, float]:
     """Return the difference in chrF with its 95 % interval, by paired bootstrap over the clips."""
-    draws = [random.Random(seed).choices(chosen, k=len(chosen)) for seed in range(500)]
-    found, *drawn = [
-        _scores(ours, clips, some)[1] - _scores(theirs, clips, some)[1] for some in [chosen, *draws]
-    ]
+    draws = [random.Random(seed).choices(chosen, k=len(chosen)) for seed in range(200)]
+    found, *drawn = [_chrf(ours, clips, some) - _chrf(theirs, clips, some) for some in [chosen, *draws]]
     drawn.sort()
-    return found, drawn[12], drawn[-13]
+    return found, drawn[5], drawn[-6]
 
 
 if __name__ == "__main__":
