@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from as2d_cli.registry import ModelEntry
 
 Context = Literal["full", "fitted"]
-PADDING_S = 5.0
-"""What stands behind the audio in a fitted context: with 3 s or less, texts begin to break off or repeat."""
+_BASE_WIDTH = 512
+_PADDING_S, _SMALL_PADDING_S = 5.0, 9.0
+"""What stands behind the audio, for models as wide as base and for smaller ones: less makes texts repeat."""
 _STEP = 128
 """Fitted windows have a multiple of so many frames: few shapes, and keys as exact rows need them."""
 
@@ -31,11 +32,12 @@ def read_context(entry: ModelEntry, default: Context) -> Context:
     return cast(Context, given)
 
 
-def fit(features: Features, context: Context) -> Features:
-    """Return the frames that the encoder is to see, from the first; it depends on nothing but the window."""
+def fit(features: Features, context: Context, d_model: int) -> Features:
+    """Return the frames that the encoder is to see, from the first; of a window, nothing else decides."""
     if context == "full":
         return features
-    wanted = heard_frames(features) + round(PADDING_S * FRAMES_PER_S)
+    padding_s = _PADDING_S if d_model >= _BASE_WIDTH else _SMALL_PADDING_S
+    wanted = heard_frames(features) + round(padding_s * FRAMES_PER_S)
     return features[:, : -(-wanted // _STEP) * _STEP]
 
 

@@ -42,7 +42,7 @@ class WhisperDrafter:
 
     def open(self, features: Features, request: Request) -> WhisperDraftSession:
         """Encode a window of shape `spec.features.shape` and prefill the prompt. Raises `ModelError`."""
-        heard = fit(sped_up(features, self._speed), self._context)
+        heard = fit(sped_up(features, self._speed), self._context, self._model.facts.d_model)
         return WhisperDraftSession(self._model, self._rules, heard, request)
 
     def draft(self, features: Features, request: Request) -> Iterator[DraftToken]:

@@ -51,7 +51,8 @@ class WhisperTarget:
 
     def open(self, features: Features, request: Request) -> WhisperSession:
         """Encode a window of shape `spec.features.shape` and prefill the prompt. Raises `ModelError`."""
-        return WhisperSession(self._model, self._rules, fit(features, self._context), request)
+        heard = fit(features, self._context, self._model.facts.d_model)
+        return WhisperSession(self._model, self._rules, heard, request)
 
 
 class WhisperSession:
