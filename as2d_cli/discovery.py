@@ -91,7 +91,7 @@ def _installed() -> list[EntryPoint]:
 
 def _allowed() -> set[str] | None:
     names = os.environ.get("AS2D_LOAD_PLUGINS")
-    return None if names is None else {name.strip() for name in names.split(",")}
+    return {name.strip() for name in names.split(",")} if names else None
 
 
 def _absent(name: str, others: list[EntryPoint]) -> PluginError:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -136,7 +136,8 @@ def _hooks(name: str) -> Iterator[pluggy.HookRelay]:
     """Load a plugin; whatever a hook of it raises becomes an error that names the plugin."""
     hooks = load_plugin(name)
     try:
-        yield hooks
+        with redirect_stdout(sys.stderr):  # standard output is for results
+            yield hooks
     except As2dError:
         raise
     except Exception as error:
@@ -168,7 +169,8 @@ def _info(name: str) -> PluginInfo:
 
 def _import(found: EntryPoint) -> object:
     try:
-        return found.load()
+        with redirect_stdout(sys.stderr):
+            return found.load()
     except (
         Exception,
         SystemExit,

@@ -87,6 +87,13 @@ def test_a_plugin_that_exits_when_it_is_imported_does_not_end_the_tool(monkeypat
         plugins.load_plugin("toy_broken")
 
 
+def test_what_a_plugin_prints_is_not_taken_for_a_result(monkeypatch, tmp_path, capsys):
+    load = EntryPoint.load
+    monkeypatch.setattr(EntryPoint, "load", lambda self: sys.stdout.write("good morning\n") and load(self))
+    plugins.load_tokenizer(replace(ENTRY, options={"mode": "loud"}), tmp_path)
+    assert capsys.readouterr() == ("", "good morning\nloading\n")
+
+
 def test_debugging_traces_hook_calls_and_lets_the_errors_of_hooks_through(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("AS2D_DEBUG_PLUGINS", "1")
     with pytest.raises(ZeroDivisionError):

@@ -32,7 +32,7 @@ class DrafterContract:
 
     def windows(self, drafter: Drafter) -> Sequence[Case]:
         """Return at least two windows."""
-        return made_up(drafter.spec.features, drafter.spec.languages)
+        return made_up(drafter.spec)
 
     def test_ids_are_in_the_vocabulary(self, drafter: Drafter) -> None:
         """Each token is one of the tokenizer's text tokens, with a probability, or the end."""

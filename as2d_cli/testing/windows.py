@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from as2d_cli.decoding.protocols import Tokenizer
-from as2d_cli.types import NOTHING_HEARD, SAMPLE_RATE_HZ, WINDOW_S, Features, FeatureSpec, Request
+from as2d_cli.decoding.protocols import DrafterSpec, TargetSpec, Tokenizer
+from as2d_cli.types import NOTHING_HEARD, SAMPLE_RATE_HZ, WINDOW_S, Features, FeatureSpec, Request, Task
 
 _TEXTS = (
     " Hello, world.",
@@ -36,21 +36,23 @@ def expect(holds: bool, told: str) -> None:
         raise AssertionError(told)
 
 
-def made_up(features: FeatureSpec, languages: Sequence[str] | None) -> list[Case]:
+def made_up(spec: TargetSpec | DrafterSpec) -> list[Case]:
     """Return two different windows for a model: noise, or for one that reads passages with a question.
 
-    The first asks for the first of `languages` (None: any; none: the model takes none), the second for none.
+    The first asks for the first language that the model knows, the second for none.
     """
-    if features == NOTHING_HEARD:
-        nothing = np.zeros(features.shape, np.float32)
+    if spec.features == NOTHING_HEARD:
+        nothing = np.zeros(spec.features.shape, np.float32)
         return [
             Case(nothing, Request("ask", question="Where did they meet?", passage="They met in Oslo.")),
             Case(nothing, Request("ask", question="When was it?", passage="It was on a Tuesday in May.")),
         ]
     draw = np.random.default_rng(0)
-    noise = [draw.normal(0, 0.5, features.shape).astype(np.float32) for _ in range(2)]
-    language = next(iter(("en",) if languages is None else languages), None)
-    return [Case(noise[0], Request(language=language)), Case(noise[1], Request())]
+    noise = [draw.normal(0, 0.5, spec.features.shape).astype(np.float32) for _ in range(2)]
+    language = next(iter(("en",) if spec.languages is None else spec.languages), None)
+    task: Task = "transcribe" if spec.tasks is None or "transcribe" in spec.tasks else spec.tasks[0]
+    asked = Request(task, question="What is said?" if task == "ask" else None)
+    return [Case(noise[0], replace(asked, language=language)), Case(noise[1], asked)]
 
 
 def features_of(path: Path, spec: FeatureSpec) -> Features:

@@ -97,21 +97,21 @@ class Remembers(ScriptedDrafter):
 
 
 @pytest.mark.parametrize(
-    ("check", "drafter"),
+    ("check", "drafter", "told"),
     [
-        ("ids_are_in_the_vocabulary", broken(unknown_id)),
-        ("ids_are_in_the_vocabulary", broken(negative_id)),
-        ("ids_are_in_the_vocabulary", broken(not_a_probability)),
-        ("the_end_closes_a_draft", broken(goes_on_after_its_end)),
-        ("closing_a_draft_cancels_it", broken(GoesOnAfterClosing)),
-        ("closing_a_draft_cancels_it", broken(LeavesAThread)),
-        ("drafts_do_not_leak", Remembers(SCRIPT)),
-        ("tokenizer_round_trip", broken(iter, tokenizer=Lowers())),
+        ("ids_are_in_the_vocabulary", broken(unknown_id), "has the id 10000"),
+        ("ids_are_in_the_vocabulary", broken(negative_id), "has the id -2"),
+        ("ids_are_in_the_vocabulary", broken(not_a_probability), "has probability nan"),
+        ("the_end_closes_a_draft", broken(goes_on_after_its_end), "goes on after its end"),
+        ("closing_a_draft_cancels_it", broken(GoesOnAfterClosing), "a closed draft goes on"),
+        ("closing_a_draft_cancels_it", broken(LeavesAThread), "left a thread"),
+        ("drafts_do_not_leak", Remembers(SCRIPT), "shows in the next"),
+        ("tokenizer_round_trip", broken(iter, tokenizer=Lowers()), "comes back from"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-def test_a_broken_drafter_is_caught(check, drafter):
-    with pytest.raises(AssertionError):
+def test_a_broken_drafter_is_caught_and_told_of(check, drafter, told):
+    with pytest.raises(AssertionError, match=told):
         getattr(CONTRACT, f"test_{check}")(drafter)
 
 

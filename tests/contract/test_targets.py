@@ -144,29 +144,29 @@ class Remembers(Target):
 
 
 @pytest.mark.parametrize(
-    ("check", "target"),
+    ("check", "target", "told"),
     [
-        ("lengths", broken(CountsItsPrompt)),
-        ("lengths", broken(DecidesTheLastRowOnly)),
-        ("lengths", broken(DecidesBeyondItsVocabulary)),
-        ("lengths", broken(DecidesFloats)),
-        ("lengths", broken(RollsBackOneTooMany)),
-        ("batched_equals_single", broken(RowsDisturbEachOther)),
-        ("rollback_then_forward", broken(NeverForgets)),
-        ("rollback_then_forward", broken(RollsBackOneTooMany)),
-        ("sessions_do_not_leak", SharedCache(Script(words=20))),
-        ("sessions_do_not_leak", Remembers(Script(words=20))),
-        ("tokenizer_round_trip", broken(tokenizer=Lowers())),
-        ("tokenizer_round_trip", broken(tokenizer=Spaces())),
-        ("words_of_the_text", broken(TellsTimesBeyondTheWindow)),
-        ("words_of_the_text", broken(TellsWordsOfAnotherText)),
-        ("words_of_the_text", broken(TellsWordsInDisorder)),
-        ("lossless_under_random_timing", broken(TiresAfterSixPasses)),
+        ("lengths", broken(CountsItsPrompt), "length is 2, not 1"),
+        ("lengths", broken(DecidesTheLastRowOnly), r"decisions of shape \(1,\)"),
+        ("lengths", broken(DecidesBeyondItsVocabulary), "not all within vocab_size"),
+        ("lengths", broken(DecidesFloats), "float32, not integers"),
+        ("lengths", broken(RollsBackOneTooMany), "after a rollback"),
+        ("batched_equals_single", broken(RowsDisturbEachOther), "5 rows together"),
+        ("rollback_then_forward", broken(NeverForgets), "after rollbacks token"),
+        ("rollback_then_forward", broken(RollsBackOneTooMany), "after rollbacks token"),
+        ("sessions_do_not_leak", SharedCache(Script(words=20)), "opened later shows"),
+        ("sessions_do_not_leak", Remembers(Script(words=20)), "half-done window shows"),
+        ("tokenizer_round_trip", broken(tokenizer=Lowers()), "comes back from the tokenizer"),
+        ("tokenizer_round_trip", broken(tokenizer=Spaces()), "comes back token by token"),
+        ("words_of_the_text", broken(TellsTimesBeyondTheWindow), "outside of the window"),
+        ("words_of_the_text", broken(TellsWordsOfAnotherText), "not those of the text"),
+        ("words_of_the_text", broken(TellsWordsInDisorder), "overlap or go back"),
+        ("lossless_under_random_timing", broken(TiresAfterSixPasses), "with a draft the text is another"),
     ],
     ids=lambda value: value if isinstance(value, str) else value.kind.__name__,
 )
-def test_a_broken_target_is_caught(check, target):
-    with pytest.raises(AssertionError):
+def test_a_broken_target_is_caught_and_told_of(check, target, told):
+    with pytest.raises(AssertionError, match=told):
         getattr(CONTRACT, f"test_{check}")(target)
 
 
@@ -195,6 +195,8 @@ def test_a_session_may_refuse_once_another_one_is_open():
 def test_windows_that_say_the_same_prove_nothing():
     with pytest.raises(AssertionError, match="override `windows`"):
         CONTRACT.test_sessions_do_not_leak(ScriptedTarget(Script(text="always the same")))
+    with pytest.raises(AssertionError, match="override `windows`"):
+        CONTRACT.test_batched_equals_single(ScriptedTarget(Script(text="no no no")))
 
 
 @pytest.mark.parametrize("check", CHECKS)

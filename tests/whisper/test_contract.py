@@ -15,8 +15,8 @@ def made(tmp_path_factory, tiny_whisper):
     def make(**options):
         folder = tmp_path_factory.mktemp("tiny")
         (folder / "model").mkdir()
-        languages = ("en",) if options else ("en", "zh")
-        tiny = tiny_whisper(n_heads=2, languages=languages)
+        languages = ("en",) if options else ("en", "zh", "de")
+        tiny = tiny_whisper(n_heads=2, languages=languages, seed=2)
         tiny.write_safetensors(folder / "source", is_multilingual=not options)
         convert(folder / "source", folder / "model", options)
         return folder / "model"

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from types import SimpleNamespace
 
@@ -41,6 +42,8 @@ def as2d_convert(entry, source, destination):
 def as2d_load_tokenizer(entry, path):
     if entry.options.get("mode") == "bug":
         raise ZeroDivisionError("a bug of the plugin")
+    if entry.options.get("mode") == "loud":
+        sys.stdout.write("loading\n")
     if entry.options.get("mode") == "odd":
         return SimpleNamespace(encode=list)
     return SimpleNamespace(fingerprint=f"{entry.name} {path}", encode=list, decode_bytes=bytes)
