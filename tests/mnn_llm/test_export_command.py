@@ -1,10 +1,16 @@
 """`as2d models export`: what works without PyTorch, and what is told where it is needed."""
 
+import importlib
 import json
+import sys
 from importlib import util
 from pathlib import Path
 
+import _tools
 import pytest
+
+from as2d_cli.errors import ModelError
+from as2d_mnn_llm import torch_export
 
 STAND_INS = Path(__file__).parents[1] / "data" / "stand_ins"
 
@@ -39,3 +45,22 @@ def test_without_the_extra_the_command_says_how_to_get_it(as2d, tmp_path):
     assert run.code != 0
     assert 'pip install "as2d[export]"' in run.err
     assert not (tmp_path / "out").exists()
+
+
+def test_llmexport_gets_the_native_converter_in_place_of_the_wheels_script(monkeypatch):
+    called = []
+    monkeypatch.setattr(_tools, "mnnconvert", called.append)
+    with torch_export._native_converter_only():
+        script = importlib.import_module("MNN.tools").mnnconvert
+        assert importlib.import_module("MNN.tools.mnnconvert") is script
+        assert not hasattr(script, "__file__"), "the wheel's own script, which installs a package and uploads"
+        monkeypatch.setattr(sys, "argv", ["mnnconvert", "-f", "ONNX"])
+        script.main()
+    assert called == [["mnnconvert", "-f", "ONNX"]]
+    assert "MNN.tools" not in sys.modules
+
+
+def test_a_checkpoint_with_code_of_its_own_is_refused(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"auto_map": {"AutoModel": "evil.Model"}}))
+    with pytest.raises(ModelError, match="code of its own"):
+        torch_export._check(tmp_path)
