@@ -54,6 +54,13 @@ def test_the_shipped_entry_loads_and_runs_inside():
     assert not entry.fits("target")
 
 
+def test_the_smallest_reader_looks_up_unless_another_drafter_is_named():
+    reader, drafter = load_registry().choose("smollm2-135m", None, "ask")
+    assert drafter.name == "lookup"
+    assert drafter.fits("drafter")
+    assert reader.does("ask")
+
+
 def test_options_are_refused(tmp_path):
     entry = ModelEntry("mine", "lookup", "drafter", NoSource(), options={"n": 3})
     with pytest.raises(PluginError, match="no options"):
