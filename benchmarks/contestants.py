@@ -7,7 +7,6 @@ batched mode, which cuts audio by it.
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -101,22 +100,11 @@ class As2d(Contestant):
         self._engine.close()
 
 
-_INSTRUCTIONS = ("CT2_FORCE_CPU_ISA", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS")
-"""Read by CTranslate2 and by the two libraries that it multiplies with."""
-
-
 class FasterWhisper(Contestant):
     """faster-whisper, sequential or batched."""
 
-    def __init__(
-        self, setting: Setting, compute_type: str, batch_size: int = 0, instructions: str | None = None
-    ) -> None:
-        """Load with this type of weights; a batch size means its batched pipeline.
-
-        `instructions` are the newest that it may use, as on a processor that has no newer ones.
-        """
-        if instructions:
-            os.environ.update(dict.fromkeys(_INSTRUCTIONS, instructions))
+    def __init__(self, setting: Setting, compute_type: str, batch_size: int = 0) -> None:
+        """Load with this type of weights; a batch size means its batched pipeline."""
         from faster_whisper import BatchedInferencePipeline, WhisperModel
 
         self._model = WhisperModel(
@@ -184,10 +172,6 @@ CONTESTANTS: Mapping[str, Callable[[Setting], Contestant]] = {
     "as2d-auto": partial(As2d, drafter=None),
     "faster-whisper-int8": partial(FasterWhisper, compute_type="int8"),
     "faster-whisper-int8-batched": partial(FasterWhisper, compute_type="int8", batch_size=8),
-    "faster-whisper-int8-avx2": partial(FasterWhisper, compute_type="int8", instructions="AVX2"),
-    "faster-whisper-int8-batched-avx2": partial(
-        FasterWhisper, compute_type="int8", batch_size=8, instructions="AVX2"
-    ),
     "faster-whisper-float32": partial(FasterWhisper, compute_type="float32"),
     **{f"whisper.cpp-{kind}": partial(WhisperCpp, kind=kind) for kind in ggml.KINDS},
 }

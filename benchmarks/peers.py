@@ -49,7 +49,6 @@ _DEFAULT = [
     *("as2d", "as2d:text", "as2d-fitted", "as2d-fitted:text", "as2d-auto"),
     *("faster-whisper-int8", "faster-whisper-int8:text", "faster-whisper-float32"),
     *("faster-whisper-int8-batched", "faster-whisper-int8-batched:text"),
-    *("faster-whisper-int8-avx2", "faster-whisper-int8-batched-avx2:text"),
     *("whisper.cpp-f16", "whisper.cpp-q8_0", "whisper.cpp-q5_0"),
 ]
 _PRACTICE = Clip(Path(__file__).parents[1] / "tests" / "data" / "jfk.flac", language="en")
