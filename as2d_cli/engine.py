@@ -7,7 +7,7 @@ speed: windows are decoded without it until it is back, or for good after a few 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
@@ -239,21 +239,21 @@ class Engine:
             if job is not None:
                 free.append(job.slot)
                 if guard is not None and outcome.result is not None:
-                    guard.saw(outcome.result.stats, drafted=job.drafted)
-                    self._heed(guard, in_work)
+                    stop = guard.saw(outcome.result.stats, drafted=job.drafted)
+                    self._heed(in_work, stop=stop)
             yield outcome
 
-    def _heed(self, guard: DraftGuard, in_work: Iterable[tuple[Job | None, WindowTask]]) -> None:
-        """Stop the drafts of windows in work once the guard does not want any, and share out threads anew."""
+    def _heed(self, in_work: Sequence[tuple[Job | None, WindowTask]], *, stop: bool) -> None:
+        """Stop the drafts of windows in work if that is wanted, and share out threads for the next window."""
         assert self._slots is not None
         assert self._target is not None
-        if self._drafter is not None and not guard.is_paused:
-            self._use_threads(self._drafting_threads or self._target.threads, in_work)
-            return
-        for job, _ in in_work:
-            if job is not None and job.drafted:
-                self._slots.stream(job.slot).reader(job.epoch, self._target_spec.vocab_size).cancel()
-        self._use_threads(self._target.threads, in_work)
+        jobs = [job for job, _ in in_work if job is not None]
+        for job in jobs if stop else ():
+            self._slots.stream(job.slot).reader(job.epoch, self._target_spec.vocab_size).cancel()
+        if jobs:
+            drafting = self._drafter is not None and jobs[0].drafted
+            threads = self._drafting_threads if drafting else None
+            self._use_threads(threads or self._target.threads, in_work)
 
     def _hand_out(self, task: WindowTask, slot: int, drafted: bool) -> Job:
         assert self._slots is not None

@@ -9,12 +9,13 @@ from __future__ import annotations
 from as2d_cli.budget import PlainCosts
 from as2d_cli.types import DecodeStats
 
-FIRST_PAUSE = 32
-"""Windows without drafts after the first loss; each further loss in a row makes it longer."""
-_LONGER = 4
+FIRST_PAUSE = 128
+"""Windows without drafts after the first loss, about an hour; each further one in a row makes it longer. A
+stop touches two windows, a trial one: this keeps a drafter of no use below 2 % of a run's windows."""
+_LONGER = 2
 _MAX_PAUSE = 512
-_TOLERATED = 1.02
-"""Time beside plain decoding's that is still taken for noise."""
+_PATIENCE = 16
+"""Windows after which a trial whose window has failed is made again."""
 _MEMORY = 0.8
 """Weight of a window beside the next one's."""
 
@@ -28,32 +29,39 @@ class DraftGuard:
         self._pace = 1.0  # of plain windows of this run, beside what the profile says
         self._spent = self._expected = 0.0
         self._pause, self._left = FIRST_PAUSE, 0
+        self._is_trying = False  # one window, whose outcome decides
         self.paused_windows = 0
 
     @property
     def is_paused(self) -> bool:
-        """Whether the next window goes without a draft."""
+        """Whether windows go without drafts."""
         return self._left > 0
 
     def asks(self) -> bool:
         """Tell whether the window that is handed out next is to be drafted."""
         if not self.is_paused:
             return True
+        if self._left == 1:
+            self._left, self._is_trying = _PATIENCE, True
+            return True
         self._left -= 1
         self.paused_windows += 1
         return False
 
-    def saw(self, stats: DecodeStats, *, drafted: bool) -> None:
-        """Take what a window took. A loss over the last few drafted ones ends drafting for a while."""
+    def saw(self, stats: DecodeStats, *, drafted: bool) -> bool:
+        """Take what a window took; tell whether drafting ends with it, as the last few gained nothing."""
         plain_s = self._plain.window_s(stats)
         if not drafted:
             self._pace += (stats.wall_s / plain_s - self._pace) * (1 - _MEMORY)
-            return
-        if self.is_paused:  # was in work when the pause began
-            return
+            return False
+        if self._left and not self._is_trying:  # was in work when the pause began
+            return False
+        self._left, self._is_trying = 0, False
         self._spent = _MEMORY * self._spent + stats.wall_s
         self._expected = _MEMORY * self._expected + plain_s * self._pace
-        if self._spent > _TOLERATED * self._expected:
-            self._left = self._pause
-            self._pause = min(_LONGER * self._pause, _MAX_PAUSE)
-            self._spent = self._expected = 0.0
+        if self._spent <= self._expected:
+            return False
+        self._left = self._pause
+        self._pause = min(_LONGER * self._pause, _MAX_PAUSE)
+        self._spent = self._expected = 0.0
+        return True

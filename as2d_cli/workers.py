@@ -317,8 +317,7 @@ class TargetWorker:
         useful = self._draft_languages
         if useful is not None and self._language and self._language not in useful:
             draft.cancel()
-            return EMPTY
-        return draft
+        return EMPTY if draft.state is DraftState.CANCELLED else draft  # not wanted before it began
 
     def _inner_draft(
         self, inner: InnerDrafts, job: Job, session: TargetSession, pipe: Connection

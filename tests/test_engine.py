@@ -370,7 +370,8 @@ def test_a_guard_that_is_content_changes_nothing(plain):
     with Engine(settings({"encode_ms": 100.0, "step_ms": 3.0}, {})) as engine:
         outcomes = list(engine.run(tasks(6), guard=guard))
     assert tokens(outcomes) == plain
-    assert all(outcome.result.stats.accepted for outcome in outcomes[1:])
+    assert sum(outcome.result.stats.accepted for outcome in outcomes) > 60
+    assert guard.paused_windows == 0
 
 
 def test_a_target_that_shares_its_threads_gets_them_back_while_drafts_are_stopped(plain):
@@ -401,7 +402,7 @@ def test_other_threads_for_the_passes_are_another_process_and_the_same_text(plai
 def test_drafts_run_ahead_into_the_next_windows_and_files(plain):
     unused = DecodeSettings(cap=0)  # the target takes its time
     given = [replace(task, traced=True, decode=unused) for task in (*tasks(3, group=0), *tasks(3, group=1))]
-    pace = settings({"encode_ms": 50.0, "step_ms": 5.0}, {"start_delay_ms": 20.0, "delay_ms": 1.0})
+    pace = settings({"encode_ms": 50.0, "step_ms": 15.0}, {"start_delay_ms": 10.0, "delay_ms": 0.5})
     with Engine(pace) as engine:
         traces = [outcome.result.trace for outcome in engine.run(given)]
     assert traces[0].draft_began_s < traces[0].steps[0].began_s, "before the target has heard the window"
