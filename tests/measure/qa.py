@@ -10,6 +10,7 @@ reference are in it, or all of its words are in the reference; all are printed, 
 
 import argparse
 import json
+import resource
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,10 +71,15 @@ def answered(target, recording, question):
     return text, time.perf_counter() - began, len(tokens)
 
 
+def resident_mb():
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
 def measure(name, found):
     entry = load_registry().model(name)
     path = ensure(entry)
-    began = time.perf_counter()
+    began, before = time.perf_counter(), resident_mb()
     target = plugins.load_target(entry, path, usable_cpus())
     print(f"\n{name}: loaded in {time.perf_counter() - began:.1f} s")
     right = refused = total = 0
@@ -99,7 +105,7 @@ def measure(name, found):
             )
     print(
         f"{name}: {right} of {total} right, {refused} of {len(found)} refused that are not there,"
-        f" first answer after {np.median(first):.1f} s (median)"
+        f" first answer after {np.median(first):.1f} s (median), {resident_mb() - before:.0f} MB"
     )
 
 
