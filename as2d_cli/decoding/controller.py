@@ -136,9 +136,10 @@ class StepCosts:
         if not any(self._tables.values()):
             table[rows] = ms
             return
-        known = float(self._raw(rows, drafting)[rows - 1])
-        ms = min(ms, _MAX_SURPRISE * known)
-        table[rows] = known + _EWMA * (ms - known) if rows in table else ms
+        if (known := table.get(rows)) is not None:
+            table[rows] = known + _EWMA * (min(ms, _MAX_SURPRISE * known) - known)
+        else:
+            table[rows] = min(ms, _MAX_SURPRISE * float(self._raw(rows, drafting)[rows - 1]))
 
     def _raw(self, max_rows: int, drafting: bool) -> Floats:
         """Cost of 1..N rows, N at least `max_rows` and every measured row count."""
