@@ -211,13 +211,12 @@ def test_a_model_that_reads_cannot_answer_by_ear(ask, sound):
 def test_real_models_answer_about_a_real_recording_the_same_with_drafts(as2d):
     """The smallest reader, drafting from the transcript itself."""
     ended = as2d(
-        *("ask", SPEECH, "-q", "What should Americans ask?", "-q", "Quote what is said."),
+        *("ask", SPEECH, "-q", "Quote what is said."),
         *("--reader", "smollm2-135m", "--reader-drafter", "lookup", "--compare", "--json"),
     )
     assert ended.code == 0, ended.err
-    asked, quoted, report = records(ended)
-    assert "country" in asked["answer"]
-    assert asked["times"]
+    quoted, report = records(ended)
+    assert quoted["times"]
     assert "ask not what your country can do for you" in quoted["answer"]
     assert quoted["stats"]["tokens_per_step"] > 1.2
-    assert report["report"]["answering"]["comparison"]["identical"] == 2
+    assert report["report"]["answering"]["comparison"]["identical"] == 1
