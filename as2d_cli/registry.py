@@ -81,7 +81,8 @@ class Registry:
     def model(self, name: str) -> ModelEntry:
         """Return the model called `name`. Raises `RegistryError` with the nearest names."""
         if name not in self.models:
-            raise RegistryError(f"there is no model called {name!r}", suggestion(name, self.models))
+            hint = suggestion(name, self.models, "as2d models list")
+            raise RegistryError(f"there is no model called {name!r}", hint)
         return self.models[name]
 
     def pair(self, name: str | None = None) -> PairEntry:

@@ -124,12 +124,12 @@ def describe(value: object) -> str:
     return kind if isinstance(value, list | dict) else f"{kind} ({value!r})"
 
 
-def suggestion(word: str, allowed: Collection[str]) -> str:
-    """Return a hint that lists `allowed`, the nearest to `word` first.
+def suggestion(word: str, allowed: Collection[str], listed_by: str | None = None) -> str:
+    """Return a hint: the nearest of `allowed` to `word`, and all of them, or the command that lists them.
 
     >>> suggestion("plugn", ["role", "plugin"])
     "did you mean 'plugin'? allowed: plugin, role"
     """
     near = get_close_matches(word, allowed, n=1)
-    listed = f"allowed: {', '.join(sorted(allowed))}"
+    listed = f"see: {listed_by}" if listed_by else f"allowed: {', '.join(sorted(allowed))}"
     return f"did you mean {near[0]!r}? {listed}" if near else listed

@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,17 @@ def test_ci_runs_exactly_the_test_command_of_the_readme():
     ]
 
 
+def test_every_link_of_the_documents_leads_somewhere():
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
+    links = [
+        (page.name, link)
+        for page in pages
+        for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+        if "://" not in link and not (page.parent / link).exists()
+    ]
+    assert links == []
+
+
 def test_the_reference_of_the_command_line_is_what_the_commands_say():
     command = [sys.executable, ROOT / "docs" / "cli_reference.py"]
     written = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -64,15 +76,15 @@ def test_the_reference_of_the_command_line_is_what_the_commands_say():
         assert options == {word.strip("`,") for word in section.split() if word.startswith("`--")}
 
 
-def test_every_option_is_in_the_readme():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_every_option_is_in_the_guide():
+    text = (ROOT / "docs" / "usage.md").read_text(encoding="utf-8")
     shown = subprocess.run(
         [BIN / "as2d", "transcribe", "--help"], check=True, capture_output=True, text=True
     ).stdout
     options = {word.strip(",") for word in shown.split() if word.startswith("--")} - {"--help"}
     switches = {option.replace("--no-", "--") for option in options if option.startswith("--no-")}
     named = {option for option in switches if option in text or option.replace("--", "--no-", 1) in text}
-    assert switches == named  # the README says that --no-... is the other way round
+    assert switches == named  # the guide says that --no-... is the other way round
     assert {option for option in options - switches if option.replace("--no-", "--") not in switches} <= {
         option for option in options if option in text
     }

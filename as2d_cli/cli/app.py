@@ -6,8 +6,10 @@ A sub-command's module is imported when it is called, not before, so that help a
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +19,7 @@ from typer.main import get_command
 from as2d_cli import __version__
 from as2d_cli.cli.exit_codes import ExitCode, exit_code
 from as2d_cli.errors import As2dError
+from as2d_cli.tables import suggestion
 
 _COMMANDS = {
     "transcribe": "Write down what is said in audio files.",
@@ -44,6 +47,12 @@ class LazyGroup(TyperGroup):
             return None
         self.commands[cmd_name] = get_command(import_module(f"as2d_cli.cli.{cmd_name}").app)
         return self.commands[cmd_name]
+
+    def resolve_command(self, ctx: Any, args: Any) -> Any:  # noqa: ANN401
+        """Find the sub-command. A usage error names the nearest one, or says what files are given to."""
+        if not ctx.resilient_parsing and not args[0].startswith("-") and args[0] not in _COMMANDS:
+            ctx.fail(f"No such command {args[0]!r}. {_meant(args[0])}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
         """List the sub-commands without importing them."""
@@ -74,6 +83,12 @@ class LazyGroup(TyperGroup):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             typer.echo(f"as2d: error: {error.filename or 'standard output'}: {error.strerror}", err=True)
             raise typer.Exit(ExitCode.SOME_FAILED) from error
+
+
+def _meant(word: str) -> str:
+    if Path(word).exists():
+        return f"To write down what is said there: as2d transcribe {shlex.quote(word)}"
+    return suggestion(word, _COMMANDS).capitalize()
 
 
 app = typer.Typer(

@@ -73,6 +73,13 @@ def test_a_command_line_that_makes_no_sense_is_a_usage_error(as2d, arguments):
     assert "Traceback" not in ended.err
 
 
+def test_a_mistyped_command_is_answered_with_the_nearest_and_a_file_with_the_command_for_it(as2d, tmp_path):
+    assert "No such command 'transcrbe'. Did you mean 'transcribe'?" in as2d("transcrbe", "a.wav").err
+    talk = tmp_path / "my talk.wav"
+    talk.touch()
+    assert f"as2d transcribe '{talk}'" in as2d(str(talk)).err
+
+
 def test_an_error_is_one_line_with_a_hint_and_no_traceback(as2d, scripted):
     ended = as2d("models", "path", "speakr")
     assert ended.code == 3
