@@ -185,7 +185,12 @@ class Engine:
         if self._target is None or self._drafter is None or self._settings.drafter is None:
             raise ModelError("there is no drafter to measure, or it takes no time worth measuring")
         threads = self._settings.drafter.threads if self._target_spec.splits_threads else self._target.threads
-        return rehearse(self._target, self._drafter.worker, threads, self._attach)
+        try:
+            return rehearse(self._target, self._drafter.worker, threads, self._attach)
+        except ModelError:
+            if not self._target.worker.process.is_alive():  # no window is to fail for that
+                self._target.restart(self._attach)
+            raise
 
     def decode_as(self, settings: DecodeSettings) -> None:
         """Decode windows by these settings from now on, if their task has none of its own."""

@@ -56,13 +56,11 @@ class Hearing(Asking):
         self._asked.append(f"{printable(str(heard.path))}: {question}")
         began = time.perf_counter()
         pipeline = Pipeline(engine, request, compare=self._request.compare, vad=listening.vad)
-        (work,) = pipeline.run([heard.source])
+        (work,) = pipeline.run([heard.source], len(self._asked) - 1)
         self._spent(began)
         self._report = replace(self._report, audio_s=self._report.audio_s + work.duration_s)
         if self._comparison is not None and pipeline.comparison is not None:
-            number = len(self._asked) - 1
-            places = tuple((number, start_s) for _, start_s in pipeline.comparison.differing)
-            self._comparison += replace(pipeline.comparison, differing=places)
+            self._comparison += pipeline.comparison
         return _answered(Answer(heard.path, question), work)
 
 

@@ -104,17 +104,17 @@ class Pipeline:
         """What both ways came to so far, if they are compared."""
         return self._compared.found if self._compared else None
 
-    def run(self, sources: Iterable[Path | BinaryIO]) -> Iterator[FileWork]:
-        """Yield each file once it is finished, in the order given.
+    def run(self, sources: Iterable[Path | BinaryIO], first: int = 0) -> Iterator[FileWork]:
+        """Yield each file once it is finished, in the order given, numbered from `first` on.
 
+        What an engine knows of a number's file, such as its language, it keeps from run to run.
         A file that cannot be read, or of which a window cannot be decoded, carries its error.
         Raises `ModelError` if the target cannot be kept alive, or the speech detector not be loaded.
         """
         files: deque[FileWork] = deque()
-        tasks = self._tasks(sources, files)
+        tasks = self._tasks(enumerate(sources, first), files)
         both = self._compared
         outcomes = both.run(tasks) if both else self._engine.run(tasks, guard=self._guard)
-        first = 0
         for outcome in outcomes:
             work = files[outcome.task.group - first]
             _take(work, outcome)
@@ -124,8 +124,10 @@ class Pipeline:
                 yield _ended(files.popleft())
         yield from map(_ended, files)
 
-    def _tasks(self, sources: Iterable[Path | BinaryIO], files: deque[FileWork]) -> Iterator[WindowTask]:
-        for group, source in enumerate(sources):
+    def _tasks(
+        self, sources: Iterable[tuple[int, Path | BinaryIO]], files: deque[FileWork]
+    ) -> Iterator[WindowTask]:
+        for group, source in sources:
             work = FileWork(source, group)
             files.append(work)
             try:

@@ -13,7 +13,7 @@ from typing import Any
 
 from as2d_cli.device import device, fixed_work_ms
 from as2d_cli.errors import As2dError
-from as2d_cli.measure import DraftCosts, PairCosts, TargetCosts
+from as2d_cli.measure import ROWS, DraftCosts, PairCosts, TargetCosts
 from as2d_cli.paths import cache_root
 from as2d_cli.weights import as_loaded
 from as2d_cli.workers import ModelRef
@@ -23,8 +23,11 @@ FORMAT = 2
 """Raised when the meaning of a stored profile changes; older ones are then measured anew."""
 
 
-DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
+DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
 """What reading a damaged profile may raise."""
+_KEY = ("format", "device", "mnn", "target", "drafter", "threads")
+_TOO_MUCH = 1e13
+"""More ms, bytes and seconds of any clock than there can be; a date can still be made of it."""
 
 
 def _ignore(text: str) -> None:
@@ -93,8 +96,8 @@ def read(path: Path) -> Profile:
     if not costs:
         raise ValueError("no costs")
     return Profile(
-        key={str(name): str(value) for name, value in raw["key"].items()},
-        measured_at=float(raw["measured_at"]),
+        key={name: str(raw["key"][name]) for name in _KEY},
+        measured_at=_positive(raw["measured_at"]),
         fixed_work_ms=_positive(raw["fixed_work_ms"]),
         costs=costs,
     )
@@ -114,21 +117,25 @@ def _target(raw: dict[str, Any]) -> TargetCosts:
     for name in ("short_ms", "long_ms"):
         raw[name] = {int(rows): _positive(ms) for rows, ms in raw[name].items()}
     _positive(raw["encode_ms"])
-    if raw["short_ms"].keys() != raw["long_ms"].keys():
-        raise ValueError("row counts measured with few and with many cached tokens differ")
+    if not raw["short_ms"].keys() == raw["long_ms"].keys() == set(ROWS):
+        raise ValueError("other row counts than those that are measured")
+    if not isinstance(raw["row_invariant"], bool):
+        raise ValueError("whether rows are invariant is neither true nor false")
+    _positive(raw["peak_bytes"])
     return TargetCosts(**raw)
 
 
 def _drafter(raw: dict[str, Any]) -> DraftCosts:
     _positive(raw["encode_ms"])
     _positive(raw["token_ms"])
+    _positive(raw["peak_bytes"])
     return DraftCosts(**raw)
 
 
-def _positive(ms: object) -> float:
-    if not isinstance(ms, float | int) or not 0 < ms < float("inf"):
-        raise ValueError(f"{ms!r} is no time that work can take")
-    return float(ms)
+def _positive(amount: object) -> float:
+    if not isinstance(amount, float | int) or not 0 < amount < _TOO_MUCH:
+        raise ValueError(f"{amount!r} is nothing that can have been measured")
+    return float(amount)
 
 
 def new(key: dict[str, str], costs: tuple[PairCosts, ...]) -> Profile:

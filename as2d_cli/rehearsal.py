@@ -8,7 +8,7 @@ from as2d_cli.errors import ModelError
 from as2d_cli.measure import DraftCosts, PairCosts, TargetCosts
 from as2d_cli.processes import Worker
 from as2d_cli.target_process import TargetProcess
-from as2d_cli.workers import Attach, Measure, Measured
+from as2d_cli.workers import Attach, Failed, Measure, Measured
 
 _ALONE_S, _TOGETHER_S = 1.0, 2.0
 """How long measuring takes, at least: each model alone, then both."""
@@ -74,6 +74,8 @@ def _draft_measured(worker: Worker) -> DraftCosts:
 
 def _answer(worker: Worker) -> TargetCosts | DraftCosts:
     answer = worker.receive(_PATIENCE_S)
+    if isinstance(answer, Failed):
+        raise ModelError(f"a model failed while it was measured: {answer.error.message}")
     if not isinstance(answer, Measured):
         raise ModelError("a model's process ended while it was measured", "is memory short?")
     return answer.costs

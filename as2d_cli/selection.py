@@ -41,14 +41,20 @@ class Selection:
         ]
         if not found or found[0][0] is not first:
             return self.settings, None
-        drift = _drift(found[0][1])
-        if drift != 1.0:
-            self.note(f"this device takes {drift:.2f} times as long as when it was measured: rescaled")
-        costs = {drafter.entry.name: [own.scaled(drift) for own in stored.costs] for drafter, stored in found}
+        now_ms = fixed_work_ms()
+        costs = {drafter.entry.name: self._today(stored, now_ms) for drafter, stored in found}
         budget = best_of([self._budget(name, own) for name, own in costs.items()])
         chosen = next((one for one, _ in found if one.entry.name == budget.drafter), None)
         settings = replace(self.settings, drafter=chosen)
         return (applied(settings, budget, costs[chosen.entry.name]) if chosen else settings), budget
+
+    def _today(self, stored: profile.Profile, now_ms: float) -> Sequence[PairCosts]:
+        """Return the costs of a device that takes `now_ms` for the fixed work; a little drift is none."""
+        drift = now_ms / stored.fixed_work_ms
+        if 1 / _DRIFT <= drift <= _DRIFT:
+            return stored.costs
+        self.note(f"this device takes {drift:.2f} times as long as when it was measured: rescaled")
+        return [own.scaled(drift) for own in stored.costs]
 
     def first(self, engine: Engine) -> Budget:
         """Choose for a pair that has no profile yet: measure it, unless the machine has no time for that now.
@@ -96,12 +102,6 @@ class Selection:
     def _budget(self, drafter: str, costs: Sequence[PairCosts]) -> Budget:
         limit = self.memory_limit_bytes
         return choose_budget(costs, drafter, None if limit is None else limit - peak_bytes())
-
-
-def _drift(stored: profile.Profile) -> float:
-    """Return how many times as long everything takes as when the profile was made; 1.0 for a little more."""
-    drift = fixed_work_ms() / stored.fixed_work_ms
-    return drift if not 1 / _DRIFT <= drift <= _DRIFT else 1.0
 
 
 def applied(settings: EngineSettings, budget: Budget, splits: Sequence[PairCosts]) -> EngineSettings:

@@ -387,6 +387,39 @@ def test_a_target_that_shares_its_threads_gets_them_back_while_drafts_are_stoppe
         assert engine.process_ids[0] != again
 
 
+class Pausing:
+    """A guard that wants the first and the last window drafted, and those between not."""
+
+    def __init__(self, windows):
+        self._asked, self._windows = 0, windows
+
+    @property
+    def is_paused(self):
+        return self._asked < self._windows - 1
+
+    def asks(self):
+        self._asked += 1
+        return self._asked == self._windows
+
+    def saw(self, stats, *, drafted):
+        """Take nothing from it."""
+
+
+def test_windows_before_the_next_drafted_one_keep_all_threads(plain):
+    pair = settings({"encode_ms": 20.0}, {})
+    pair = replace(pair, target=replace(pair.target, threads=2, decode_threads=1))
+    with Engine(pair) as engine:
+        restarts, use = [], engine._use_threads
+        engine._use_threads = lambda threads, in_work: (
+            restarts.append((threads, [job.drafted for job, _ in in_work])),
+            use(threads, in_work),
+        )
+        assert tokens(engine.run(tasks(6), guard=Pausing(6))) == plain
+    with_few = [jobs for threads, jobs in restarts if threads == 1]
+    assert with_few
+    assert all(not jobs or jobs[0] for jobs in with_few)
+
+
 def test_other_threads_for_the_passes_are_another_process_and_the_same_text(plain):
     pair = settings(drafter={})
     pair = replace(pair, target=replace(pair.target, threads=2))

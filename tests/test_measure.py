@@ -63,6 +63,22 @@ def test_a_drafter_that_dies_while_measured_costs_only_speed(monkeypatch):
     assert any("ended while it was measured" in note for note in notes)
 
 
+def test_a_drafter_that_fails_while_measured_says_why():
+    with (
+        Engine(settings({"encode_ms": 5.0}, {"fail_at": 3})) as engine,
+        pytest.raises(ModelError, match="fails before token 3"),
+    ):
+        engine.measure()
+
+
+def test_a_target_that_dies_while_measured_is_back_for_the_first_window():
+    with Engine(settings({"exit_at": 60}, {})) as engine:
+        before = engine.process_ids[0]
+        with pytest.raises(ModelError, match="ended while it was measured"):
+            engine.measure()
+        assert engine.process_ids[0] != before
+
+
 def test_a_cache_that_cannot_be_written_does_not_end_the_run(monkeypatch, tmp_path):
     monkeypatch.setattr(selection, "is_quiet", lambda: True)
     (tmp_path / "file").touch()

@@ -66,6 +66,7 @@ def test_where_there_is_no_profile_there_is_nothing_to_tell(key):
         '{"key": {}}',
         '{"key": {}, "measured_at": 0, "costs": 3}',
         '{"key": {}, "measured_at": 0, "costs": []}',
+        "[" * 100_000,
     ],
 )
 def test_a_damaged_profile_is_none(pair_costs, key, content):
@@ -85,3 +86,30 @@ def test_costs_that_no_machine_has_are_none(pair_costs, key, ms):
     raw["costs"][0]["target"]["short_ms"]["8"] = ms
     path.write_text(json.dumps(raw))
     assert profile.load(key) is None
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("measured_at",), 1e300),
+        (("measured_at",), "yesterday"),
+        (("key",), {}),
+        (("costs", 0, "target", "peak_bytes"), None),
+        (("costs", 0, "drafter", "peak_bytes"), "much"),
+        (("costs", 0, "target", "row_invariant"), "no"),
+        (("costs", 0, "target", "short_ms"), {}),
+        (("costs", 0, "target_busy", "long_ms"), {"1": 5.0}),
+        (("costs", 0, "decode_threads"), 1e300),
+    ],
+)
+def test_whatever_is_read_can_be_shown_and_chosen_by(pair_costs, key, place, value):
+    profile.store(key, (pair_costs(200.0, 2.0),))
+    path = profile.path_of(key)
+    raw = json.loads(path.read_text())
+    inner = raw
+    for name in place[:-1]:
+        inner = inner[name]
+    inner[place[-1]] = value
+    path.write_text(json.dumps(raw))
+    with pytest.raises(profile.DAMAGE):
+        profile.read(path)

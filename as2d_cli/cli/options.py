@@ -23,7 +23,8 @@ from as2d_cli.writers import FORMATS, SUBTITLES
 ALL_FORMATS = "all"
 MAX_DRAFT_TOKENS = 64
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
-_SIZE = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?) ?(?P<unit>|[kmg]i?)b?", re.IGNORECASE | re.ASCII)
+_DIGITS = re.compile("[0-9]{1,9}")
+_SIZE = re.compile(r"(?P<number>[0-9]{1,18}(\.[0-9]+)?) ?(?P<unit>|[kmg]i?)b?", re.IGNORECASE | re.ASCII)
 
 
 def batch_request(options: BatchOptions) -> tuple[BatchRequest, tuple[str, ...]]:
@@ -126,7 +127,7 @@ def _count(option: str, text: str, least: int) -> int | None:
     """Return the number of draft tokens that an option asks for; None: as measurements have it."""
     if text.lower() == AUTO:
         return None
-    if not text.isdecimal() or not least <= int(text) <= MAX_DRAFT_TOKENS:
+    if not _DIGITS.fullmatch(text) or not least <= int(text) <= MAX_DRAFT_TOKENS:
         raise RequestError(
             f"--{option} cannot be {text!r}",
             f"give a number from {least} to {MAX_DRAFT_TOKENS}, or auto; --drafter none means no drafts",

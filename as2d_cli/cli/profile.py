@@ -112,7 +112,7 @@ def clear() -> None:
     paths = list(profile.profiles_folder().glob("*.json"))
     for path in paths:
         try:
-            path.unlink()
+            path.unlink(missing_ok=True)
         except OSError as error:
             raise RequestError(f"{path}: cannot be removed: {error}") from error
     typer.echo(f"removed {len(paths)} profile{'' if len(paths) == 1 else 's'}")
