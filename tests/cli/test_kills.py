@@ -65,7 +65,9 @@ def end(process, how):
     else:
         os.killpg(process.pid, signal.SIGKILL)
     printed, said = process.communicate(timeout=60)
-    assert b"Traceback" not in said
+    # a process that was just being started finds nobody to tell it what to do: Python itself complains
+    orphaned = how == "kill" and b"pickle.load(from_parent)" in said
+    assert orphaned or b"Traceback" not in said
     wait_for_the_end_of(process.pid)
     return printed
 
