@@ -12,6 +12,8 @@ from as2d_cli.workers import Message
 
 MAX_DEATHS = 3
 """Deaths of the drafter in all, or of the target in a row, after which it is given up."""
+PATIENCE_S = 300.0
+"""How long a process may be at one piece of work, where nothing else tells that it hangs."""
 _STOP_S = 2.0
 
 

@@ -6,15 +6,13 @@ from dataclasses import replace
 
 from as2d_cli.errors import ModelError
 from as2d_cli.measure import DraftCosts, PairCosts, TargetCosts
-from as2d_cli.processes import Worker
+from as2d_cli.processes import PATIENCE_S, Worker
 from as2d_cli.target_process import TargetProcess
 from as2d_cli.workers import Attach, Failed, Measure, Measured
 
 _ALONE_S, _TOGETHER_S = 1.0, 2.0
 """How long measuring takes, at least: each model alone, then both."""
 _ONCE = Measure(0.0, rounds=1)
-_PATIENCE_S = 300.0
-"""How long a process may take to measure before it counts as hung."""
 
 
 def rehearse(
@@ -73,9 +71,9 @@ def _draft_measured(worker: Worker) -> DraftCosts:
 
 
 def _answer(worker: Worker) -> TargetCosts | DraftCosts:
-    answer = worker.receive(_PATIENCE_S)
+    answer = worker.receive(PATIENCE_S)
     if isinstance(answer, Failed):
         raise ModelError(f"a model failed while it was measured: {answer.error.message}")
     if not isinstance(answer, Measured):
-        raise ModelError("a model's process ended while it was measured", "is memory short?")
+        raise ModelError(f"a model's process {worker.how_it_ended()} while measured", "is memory short?")
     return answer.costs

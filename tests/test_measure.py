@@ -60,7 +60,7 @@ def test_a_drafter_that_dies_while_measured_costs_only_speed(monkeypatch):
         budget = Selection(dying, note=notes.append).first(engine)
         assert not budget.drafting
         assert not engine.is_drafting
-    assert any("ended while it was measured" in note for note in notes)
+    assert any("ended with code 70 while measured" in note for note in notes)
 
 
 def test_a_drafter_that_fails_while_measured_says_why():
@@ -74,7 +74,7 @@ def test_a_drafter_that_fails_while_measured_says_why():
 def test_a_target_that_dies_while_measured_is_back_for_the_first_window():
     with Engine(settings({"exit_at": 60}, {})) as engine:
         before = engine.process_ids[0]
-        with pytest.raises(ModelError, match="ended while it was measured"):
+        with pytest.raises(ModelError, match="ended with code 70 while measured"):
             engine.measure()
         assert engine.process_ids[0] != before
 

@@ -41,6 +41,13 @@ def test_files_come_back_in_order_each_with_its_own_windows(engine, sound):
     assert texts[0] != texts[2]
 
 
+def test_files_of_several_runs_can_be_told_apart_by_the_engine(engine, sound):
+    groups = []
+    pipeline = Pipeline(engine, Request(), on_window=lambda work, outcome: groups.append(outcome.task.group))
+    works = list(pipeline.run([sound("a.wav", 2), sound("b.wav", 3)], 7))
+    assert [work.number for work in works] == groups == [7, 8]
+
+
 def test_a_file_between_others_that_cannot_be_read_harms_neither(engine, sound, tmp_path):
     (tmp_path / "bad.wav").write_text("no sound")
     paths = [

@@ -32,7 +32,7 @@ from as2d_cli.decoding.replay import RecordedWindow
 from as2d_cli.decoding.stream import DraftState
 from as2d_cli.errors import ModelError
 from as2d_cli.features import log_mel
-from as2d_cli.processes import Worker
+from as2d_cli.processes import PATIENCE_S, Worker
 from as2d_cli.slots import SlotLayout, Slots
 from as2d_cli.types import Request
 from as2d_cli.workers import Attach, DrafterReady, Failed, Job, ModelRef, run_drafter
@@ -69,7 +69,7 @@ def record_drafts(
 def _recorder(target: ModelRef, drafter: ModelRef, spec: TargetSpec) -> Iterator[_Recorder]:
     worker = Worker("recorder", run_drafter, drafter, target)
     try:
-        ready = worker.receive()
+        ready = worker.receive(PATIENCE_S)
         if isinstance(ready, Failed):
             raise ready.error
         if not isinstance(ready, DrafterReady):
@@ -106,7 +106,7 @@ class _Recorder:
         self.slots.put(0, self.spec.features, log_mel(window.window.samples, self.spec.features))
         request, duration_s = Request(language=language), window.window.duration_s
         self.worker.send(Job(self.epoch, 0, self.epoch, request, duration_s, window.group, drafted=True))
-        if self.worker.receive() is None:
+        if self.worker.receive(PATIENCE_S) is None:
             raise ModelError(f"the drafter's process {self.worker.how_it_ended()} while recording")
         reader = stream.reader(self.epoch, self.vocab_size)
         count = reader.snapshot()

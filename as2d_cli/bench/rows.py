@@ -151,7 +151,7 @@ def read_results(path: Path) -> Results:
     for number, line in enumerate(lines, start=1):
         try:
             _take(results, json.loads(line))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise RequestError(
                 f"{path}, line {number}: is no result of this version's bench: {error}"
             ) from error

@@ -18,7 +18,7 @@ from as2d_cli.engine import Engine, WindowTask
 from as2d_cli.errors import DecodeError, ModelError
 from as2d_cli.features import log_mel
 from as2d_cli.guard import DraftGuard
-from as2d_cli.processes import Worker
+from as2d_cli.processes import PATIENCE_S, Worker
 from as2d_cli.slots import SlotLayout, Slots
 from as2d_cli.types import Features, FeatureSpec, WindowResult
 from as2d_cli.workers import Attach, DecodeSettings, Done, DrafterReady, Failed, Job, ModelRef
@@ -56,12 +56,13 @@ class EngineRunner:
         decode = replace(self._costs, cap=mode.cap, name=mode.label)
         ready = [replace(task, decode=decode) for task in tasks]
         parts = [[task] for task in ready] if mode.alone else [ready]
-        if mode.decode_threads is not None:
+        shares = mode.decode_threads is not None and not (self._guard and self._guard.is_paused)
+        if shares:
             self._share_threads(mode.decode_threads, ready[0])
         began = time.perf_counter()
         results = [result for part in parts for result in self._decoded(part, mode)]
         wall_s = time.perf_counter() - began
-        if mode.decode_threads is not None:
+        if shares:
             self._share_threads(None, ready[0])
         return BlockRun(results, wall_s)
 
@@ -181,7 +182,7 @@ def _started(stack: ExitStack, name: str, body: Callable[..., None], *models: Mo
 
 def _answer(worker: Worker, kind: type[M]) -> M:
     """Return the next message. Raises what it reports, or `ModelError` if the process is gone."""
-    message: object = worker.receive()
+    message: object = worker.receive(PATIENCE_S)
     if isinstance(message, Failed):
         raise message.error
     if not isinstance(message, kind):

@@ -78,11 +78,12 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter per option is how typer dec
     ] = True,
 ) -> None:
     """Decode the same windows in every mode and compare: speed, latency, drafts, text."""
-    from as2d_cli.bench.rows import read_results
-
     for path in (output, html, trace):
-        if path is not None and not path.parent.is_dir():  # hours may pass before it is written
-            raise OutputError(f"{path}: cannot be written: there is no folder {path.parent}")
+        if path is None:  # else hours may pass before it is written
+            continue
+        if path.is_dir() or not path.parent.is_dir():
+            wrong = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
+            raise OutputError(f"{path}: cannot be written: {wrong}")
     if shape is not None:
         if paths or from_file is not None:
             raise RequestError("--shape replays recorded speech: it takes no files", "leave them out")
@@ -93,16 +94,14 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter per option is how typer dec
     if from_file is not None:
         if paths:
             raise RequestError("--from measures nothing, so it takes no files", "leave out one of the two")
-        results = read_results(from_file)
-    else:
-        request = _request(paths, pair, drafter, modes, threads)
-        from dataclasses import replace
+        raise typer.Exit(_show_kept(from_file, html, trace))
+    request = _request(paths, pair, drafter, modes, threads)
+    from dataclasses import replace
 
-        request = replace(
-            request, repeats=repeats, limit=limit_windows, language=_language(language), oracle=oracle
-        )
-        results = _measure(request, output)
-    raise typer.Exit(_show(results, html, trace))
+    request = replace(
+        request, repeats=repeats, limit=limit_windows, language=_language(language), oracle=oracle
+    )
+    raise typer.Exit(_show(_measure(request, output), html, trace))
 
 
 def _request(
@@ -175,6 +174,20 @@ def _note(text: str) -> None:
 
 def _progress(done: int, total: int) -> None:
     typer.echo(f"as2d: {done} of {total} blocks", err=True)
+
+
+def _show_kept(path: Path, html: Path | None, trace: Path | None) -> ExitCode:
+    """Show what a run has kept. Raises `RequestError` for what no run of this version writes."""
+    from as2d_cli.bench.rows import read_results
+
+    results = read_results(path)
+    try:
+        return _show(results, html, trace)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise RequestError(
+            f"{path}: is no result of this version's bench: {type(error).__name__}: {error}",
+            "measure again, with -o",
+        ) from error
 
 
 def _show(results: Results, html: Path | None, trace: Path | None) -> ExitCode:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from as2d_cli.bench import runners
 from as2d_cli.bench.clips import BenchWindow, Clip
 from as2d_cli.bench.modes import PLAIN, Mode, choose_modes
 from as2d_cli.bench.runners import EngineRunner, PairRunner, peak_bytes
@@ -114,6 +115,16 @@ def test_a_drafter_that_fails_fails_its_baseline(drafter, message, mode):
         pytest.raises(As2dError, match=message),
     ):
         runner.run(mode, tasks(2))
+
+
+def test_a_drafter_that_hangs_fails_its_baseline(monkeypatch):
+    monkeypatch.setattr(runners, "PATIENCE_S", 8.0)
+    hanging = scripted("hearer", {"start_delay_ms": 3_600_000.0})
+    with (
+        PairRunner(scripted("speaker", {}), hanging, DecodeSettings(), coupled=False) as runner,
+        pytest.raises(ModelError, match="ended by signal 9"),
+    ):
+        runner.run(Mode("sd-4", "serial", "hearer"), tasks(1))
 
 
 def test_what_cannot_be_loaded_says_why_and_leaves_no_process():

@@ -126,6 +126,22 @@ def test_kept_measurements_are_shown_again_without_any_model(kept, as2d, monkeyp
     assert (folder / "again.html").read_bytes() == (folder / "p.html").read_bytes()
 
 
+@pytest.mark.parametrize("where", ["provenance", "row"])
+def test_a_file_of_another_version_is_one_clear_error(kept, as2d, tmp_path, where):
+    folder, _ = kept
+    lines = [json.loads(line) for line in (folder / "r.jsonl").read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        if where == "provenance":
+            del line["provenance"]["budget"]
+        elif line["type"] == "window":
+            line["wall_s"] = None
+    (tmp_path / "old.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    shown = as2d("bench", "--from", "old.jsonl")
+    assert shown.code == 2
+    assert "old.jsonl: is no result of this version's bench" in shown.err
+    assert "Traceback" not in shown.err
+
+
 def test_a_mode_that_changes_the_text_is_caught(as2d, scripted, sound, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(DATA / "liar_plugin"))
     scripted({}, {"text": "all of it is in the box", "error_rate": 0.0}, plugin="liar")
