@@ -22,7 +22,7 @@ from as2d_mnn_llm.engine import MAX_ROWS, Engine
 
 FILE = "row_counts.json"
 _TRIED = (1, 2, 3, 4, 8, 12, 16, 24)
-"""Others may agree on some tokens and not on the next: 5, 6, 9 and 17 have done so with SmolLM2 and Qwen2.5."""
+"""Others may agree on some tokens, not on the next: 5, 6, 9 and 17 have, with SmolLM2 and Qwen2.5."""
 _PREFIX = 8
 _PASSES = 2
 _TOLERANCE = 1e-3
