@@ -109,6 +109,11 @@ def choose_budget(
     )
 
 
+def of_threads(splits: Sequence[PairCosts], decode_threads: int | None) -> PairCosts:
+    """Return the costs with so many threads for the target's passes (None: all)."""
+    return next(own for own in splits if own.decode_threads == (decode_threads or splits[0].decode_threads))
+
+
 def best_of(budgets: Sequence[Budget]) -> Budget:
     """Return the budget that saves most; the first if none does."""
     return max(budgets, key=lambda budget: budget.saving)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from as2d_cli import plugins, profile
-from as2d_cli.budget import Budget, best_of, choose_budget
+from as2d_cli.budget import Budget, best_of, choose_budget, of_threads
 from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.device import fixed_work_ms, is_quiet
 from as2d_cli.engine import Engine, EngineSettings
@@ -106,8 +106,7 @@ class Selection:
 
 def applied(settings: EngineSettings, budget: Budget, splits: Sequence[PairCosts]) -> EngineSettings:
     """Return settings that draft by `budget`."""
-    threads = budget.decode_threads or splits[0].decode_threads
-    costs = next(own for own in splits if own.decode_threads == threads)
+    costs = of_threads(splits, budget.decode_threads)
     known = replace(
         settings.decode,
         cap=budget.cap,

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from as2d_cli import profile
 from as2d_cli.bench.modes import AUTO
 from as2d_cli.bench.rows import Staircase
-from as2d_cli.budget import Budget, best_of, choose_budget
+from as2d_cli.budget import Budget, best_of, choose_budget, of_threads
 from as2d_cli.device import is_quiet
 from as2d_cli.engine import Engine
 from as2d_cli.errors import As2dError
@@ -64,11 +64,6 @@ def decode_settings(splits: Splits | None, decode_threads: int | None = None) ->
         return DecodeSettings()
     costs = of_threads(splits, decode_threads)
     return DecodeSettings(idle_ms=costs.target.step_ms(), busy_ms=costs.target_busy.step_ms())
-
-
-def of_threads(splits: Splits, decode_threads: int | None) -> PairCosts:
-    """Return the costs with so many threads for the target's passes (None: all)."""
-    return next(own for own in splits if own.decode_threads == (decode_threads or splits[0].decode_threads))
 
 
 def staircase(name: str, stored: profile.Profile) -> Staircase:

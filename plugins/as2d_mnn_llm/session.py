@@ -16,7 +16,35 @@ from as2d_cli.types import TokenIds, Word
 from as2d_mnn_llm.engine import Engine
 
 
-class LlmSession:
+class _Session:
+    """A prompt and what follows it in the engine's cache, for as long as no other session is opened."""
+
+    def __init__(self, engine: Engine, prompt: Sequence[int], max_tokens: int, kept: int) -> None:
+        """Prefill all but the last token of `prompt`, which has at least one; `kept` are in the cache."""
+        self.prompt = tuple(prompt)
+        self.max_tokens = max_tokens
+        self._engine = engine
+        engine.reset(kept)
+        if len(self.prompt) - 1 > kept:
+            engine.prefill(self.prompt[kept:-1])
+        self._turn = engine.turn
+
+    @property
+    def length(self) -> int:
+        """Tokens in the cache."""
+        return self._engine.length
+
+    def rollback(self, length: int) -> None:
+        """Keep the first `length` tokens. Raises `ModelError` for a length that is not cached."""
+        self._check_turn()
+        self._engine.rollback(length)
+
+    def _check_turn(self) -> None:
+        if self._engine.turn != self._turn:
+            raise ModelError("this session's cache belongs to another session by now")
+
+
+class LlmSession(_Session):
     """A target's session: `as2d_cli.decoding.protocols.TargetSession`.
 
     A pass of a number of rows that is not among `safe` is filled up with dummies to the next that is, and
@@ -35,31 +63,18 @@ class LlmSession:
         """
         if not prompt or not safe or max_tokens < 1:
             raise ModelError("a session needs a prompt, safe row counts and room for a token")
-        self.prompt = tuple(prompt)
-        self.max_tokens = max_tokens
-        self._engine = engine
+        super().__init__(engine, prompt, max_tokens, kept)
         self._safe = safe
-        self._turn = _begin(engine, self.prompt[:-1], kept)
-
-    @property
-    def length(self) -> int:
-        """Tokens in the cache."""
-        return self._engine.length
 
     def forward(self, tokens: Sequence[int]) -> TokenIds:
         """Append `tokens` and return the greedy next token after each, shape (len(tokens),).
 
         Raises `ModelError` if another session has been opened since.
         """
-        _check_turn(self._engine, self._turn)
+        self._check_turn()
         largest = self._safe[-1]
         parts = [self._pass(tokens[at : at + largest]) for at in range(0, len(tokens), largest)]
         return np.concatenate(parts)
-
-    def rollback(self, length: int) -> None:
-        """Keep the first `length` tokens. Raises `ModelError` for a length that is not cached."""
-        _check_turn(self._engine, self._turn)
-        self._engine.rollback(length)
 
     def words(self, tokens: Sequence[int], duration_s: float) -> tuple[Word, ...]:
         """Know no times."""
@@ -74,7 +89,7 @@ class LlmSession:
         return decided[:kept]
 
 
-class LlmDraftSession:
+class LlmDraftSession(_Session):
     """A drafter's session: `as2d_cli.decoding.protocols.DrafterSession`. It need not be exact."""
 
     def __init__(
@@ -89,39 +104,14 @@ class LlmDraftSession:
         """Prefill all but the last token of `prompt`, which has at least one; `kept` are in the cache."""
         if not prompt:
             raise ModelError("a session needs a prompt")
-        self.prompt = tuple(prompt)
-        self.max_tokens = max_tokens
-        self._engine = engine
+        super().__init__(engine, prompt, max_tokens, kept)
         self._end_ids = frozenset(end_ids)
-        self._turn = _begin(engine, self.prompt[:-1], kept)
-
-    @property
-    def length(self) -> int:
-        """Tokens in the cache."""
-        return self._engine.length
 
     def forward(self, tokens: Sequence[int]) -> DraftToken:
         """Append `tokens`; return the greedy next token with its probability, `END` for the end.
 
         Raises `ModelError` if another session has been opened since.
         """
-        _check_turn(self._engine, self._turn)
+        self._check_turn()
         token = self._engine.prefill(tokens)
         return DraftToken(END if token in self._end_ids else token, self._engine.probability())
-
-    def rollback(self, length: int) -> None:
-        """Keep the first `length` tokens. Raises `ModelError` for a length that is not cached."""
-        _check_turn(self._engine, self._turn)
-        self._engine.rollback(length)
-
-
-def _begin(engine: Engine, tokens: Sequence[int], kept: int) -> int:
-    engine.reset(kept)
-    if len(tokens) > kept:
-        engine.prefill(tokens[kept:])
-    return engine.turn
-
-
-def _check_turn(engine: Engine, turn: int) -> None:
-    if engine.turn != turn:
-        raise ModelError("this session's cache belongs to another session by now")
