@@ -124,8 +124,8 @@ class Engine:
                 worker.kill() if at_once else worker.stop()
         with uninterrupted():
             if self._slots is not None:
-                self._slots.close()
                 self._slots.unlink()
+                self._slots.close()
                 self._slots = None
 
     @property

@@ -97,7 +97,7 @@ class Slots:
         self._memory.close()
 
     def unlink(self) -> None:
-        """Remove the memory once all processes have let go of it."""
+        """Remove the memory; it is gone once all processes have let go of it."""
         self._memory.unlink()
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
@@ -33,7 +34,32 @@ def is_alive(process: int) -> bool:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold back a Ctrl-C until the block is done; processes started in it never see one."""
+    """Hold back a Ctrl-C until the block is done; processes started in it never see one.
+
+    Blocking the signal is for the processes, which inherit that. Here it is not enough: the system then
+    gives the signal to another thread, and Python runs the handler in this one all the same.
+    """
+    with _unhandled(), _blocked():
+        yield
+
+
+@contextmanager
+def _unhandled() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # where no handler ever runs
+        yield
+        return
+    held: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: held.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+        if held:
+            signal.raise_signal(signal.SIGINT)
+
+
+@contextmanager
+def _blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return

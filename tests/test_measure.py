@@ -35,7 +35,7 @@ def test_an_engine_without_a_drafter_cannot_be_measured():
         engine.measure()
 
 
-def test_measuring_a_pair_keeps_its_profile_and_drops_a_drafter_that_does_not_pay():
+def test_measuring_a_pair_keeps_its_profile_and_drops_a_drafter_that_does_not_pay(monkeypatch):
     slow = settings({"encode_ms": 5.0, "step_ms": 1.0}, {"start_delay_ms": 60.0, "delay_ms": 8.0})
     with Engine(slow) as engine:
         budget = Selection(slow).measured(engine)
@@ -47,6 +47,7 @@ def test_measuring_a_pair_keeps_its_profile_and_drops_a_drafter_that_does_not_pa
     assert costs.target.encode_ms >= 5.0
     assert costs.target.row_invariant
     assert costs.target.peak_bytes > 10_000_000
+    monkeypatch.setattr(selection, "fixed_work_ms", lambda: stored.fixed_work_ms)
     chosen, same = Selection(slow).stored()
     assert chosen.drafter is None
     assert same == budget

@@ -6,7 +6,9 @@ question of that and of the measured cost of a target pass by row count, which i
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Protocol
 
 import numpy as np
@@ -21,16 +23,18 @@ MAX_CANDIDATES = 23
 
 # First run length of each bucket, and what drafts of 3 to 30 % word error did there before any was seen.
 _BUCKET_STARTS = (0, 1, 2, 3, 5, 9, 17)
-_PRIOR = np.array((0.5, 0.6, 0.75, 0.85, 0.9, 0.93, 0.95))
+_PRIOR = (0.5, 0.6, 0.75, 0.85, 0.9, 0.93, 0.95)
 _PRIOR_WEIGHT = 6.0
 _DECAY = 0.995
-_BUCKETS = np.searchsorted(_BUCKET_STARTS, np.arange(_BUCKET_STARTS[-1] + 1), side="right") - 1
+_BUCKETS = tuple(bisect_right(_BUCKET_STARTS, run) - 1 for run in range(_BUCKET_STARTS[-1] + 1))
 
 # Shape of the cost of a pass by rows, until measured: Whisper base, int8 weights, two AVX2 threads.
 _SHAPE_ROWS = (1, 2, 3, 5, 8, 16, 24)
 _SHAPE_MS = (5.3, 5.4, 5.9, 8.3, 10.7, 18.4, 26.0)
 _EWMA = 0.1
 _MAX_SURPRISE = 2.0
+_SAME = 0.05
+"""Share of a cost by which it may move before the curve through all costs is drawn anew."""
 
 
 class Policy(Protocol):
@@ -54,51 +58,47 @@ class Hazard:
     """
 
     def __init__(self, counts: Sequence[float] | None = None) -> None:
-        table = np.zeros((2, len(_PRIOR)))
-        if counts is not None:
-            if len(counts) != table.size:
-                raise DecodeError(f"a hazard has {table.size} counts, not {len(counts)}")
-            table = np.array(counts, dtype=np.float64).reshape(table.shape)
-        trials, right = table
-        if not (np.isfinite(table).all() and (right >= 0).all() and (right <= trials).all()):
+        size = len(_PRIOR)
+        known = [0.0] * (2 * size) if counts is None else [float(count) for count in counts]
+        if len(known) != 2 * size:
+            raise DecodeError(f"a hazard has {2 * size} counts, not {len(known)}")
+        self._trials, self._right = known[:size], known[size:]
+        counts_of = zip(self._trials, self._right, strict=True)
+        if not all(0 <= right <= trials < inf for trials, right in counts_of):
             raise DecodeError("hazard counts must be finite, with 0 <= successes <= trials")
-        self._trials, self._right = trials, right
 
     def to_counts(self) -> list[float]:
         """Return seven trials, then seven successes, as plain numbers."""
-        return [*self._trials.tolist(), *self._right.tolist()]
+        return [*self._trials, *self._right]
 
     @property
     def rates(self) -> list[float]:
         """Estimated probability by bucket of run length: 0, 1, 2, 3-4, 5-8, 9-16, 17 and more."""
-        rates: list[float] = self._rates().tolist()
-        return rates
+        counts = zip(self._trials, self._right, _PRIOR, strict=True)
+        return [(right + _PRIOR_WEIGHT * prior) / (trials + _PRIOR_WEIGHT) for trials, right, prior in counts]
 
     def learn(self, run: int, trials: int, right: int) -> None:
         """Count `trials` tokens tested from run length `run` on, of which the first `right` were right."""
         if not trials:
             return
-        self._trials *= _DECAY
-        self._right *= _DECAY
-        buckets = _buckets(run, trials)
-        np.add.at(self._trials, buckets, 1.0)
-        np.add.at(self._right, buckets[:right], 1.0)
+        self._trials = [_DECAY * count for count in self._trials]
+        self._right = [_DECAY * count for count in self._right]
+        for number, bucket in enumerate(_buckets(run, trials)):
+            self._trials[bucket] += 1
+            self._right[bucket] += number < right
 
-    def expected_tokens(self, run: int, candidates: int) -> Floats:
-        """Return the expected tokens of a step with 0..`candidates` candidates, shape (candidates + 1,)."""
-        survival = np.cumprod(self._rates()[_buckets(run, candidates)])
-        expected: Floats = 1.0 + np.concatenate(([0.0], np.cumsum(survival)))
+    def expected_tokens(self, run: int, candidates: int) -> list[float]:
+        """Return the expected tokens of a step with 0..`candidates` candidates."""
+        rates, survival, expected = self.rates, 1.0, [1.0]
+        for bucket in _buckets(run, candidates):
+            survival *= rates[bucket]
+            expected.append(expected[-1] + survival)
         return expected
 
-    def _rates(self) -> Floats:
-        rates: Floats = (self._right + _PRIOR_WEIGHT * _PRIOR) / (self._trials + _PRIOR_WEIGHT)
-        return rates
 
-
-def _buckets(run: int, count: int) -> NDArray[np.intp]:
-    lengths = np.minimum(run + np.arange(count), _BUCKET_STARTS[-1])
-    buckets: NDArray[np.intp] = _BUCKETS[lengths]
-    return buckets
+def _buckets(run: int, count: int) -> list[int]:
+    longest = len(_BUCKETS) - 1
+    return [_BUCKETS[min(length, longest)] for length in range(run, run + count)]
 
 
 class StepCosts:
@@ -115,8 +115,10 @@ class StepCosts:
         self._tables = {False: dict(idle or {}), True: dict(busy or {})}
         for table in self._tables.values():
             for rows, ms in table.items():
-                if rows < 1 or not 0 < ms < float("inf"):
+                if rows < 1 or not 0 < ms < inf:
                     raise DecodeError(f"a target pass of {rows} rows cannot take {ms} ms")
+        self._curves: dict[bool, Floats] = {}
+        self._drawn = {drafting: dict(table) for drafting, table in self._tables.items()}
 
     def table(self, drafting: bool) -> dict[int, float]:
         """Return what has been measured: {rows: ms}."""
@@ -124,22 +126,27 @@ class StepCosts:
 
     def ms(self, max_rows: int, drafting: bool) -> Floats:
         """Cost of 1..`max_rows` rows, never falling, shape (max_rows,)."""
-        # More rows that measured cheaper also bound the cost of fewer: these could be padded.
-        bounded: Floats = np.minimum.accumulate(self._raw(max_rows, drafting)[::-1])[::-1]
-        return bounded[:max_rows]
+        curve = self._curves.get(drafting)
+        if curve is None or len(curve) < max_rows:
+            # More rows that measured cheaper also bound the cost of fewer: these could be padded.
+            curve = np.minimum.accumulate(self._raw(max_rows, drafting)[::-1])[::-1]
+            self._curves[drafting] = curve
+        return curve[:max_rows]
 
     def update(self, rows: int, ms: float, drafting: bool) -> None:
         """Move the cost of `rows` rows towards a new measurement; one outlier moves it little."""
-        if not 0 < ms < float("inf"):
+        if not 0 < ms < inf:
             return
         table = self._tables[drafting]
-        if not any(self._tables.values()):
-            table[rows] = ms
-            return
         if (known := table.get(rows)) is not None:
-            table[rows] = known + _EWMA * (min(ms, _MAX_SURPRISE * known) - known)
-        else:
-            table[rows] = min(ms, _MAX_SURPRISE * float(self._raw(rows, drafting)[rows - 1]))
+            ms = known + _EWMA * (min(ms, _MAX_SURPRISE * known) - known)
+        elif any(self._tables.values()):
+            ms = min(ms, _MAX_SURPRISE * float(self._raw(rows, drafting)[rows - 1]))
+        table[rows] = ms
+        drawn = self._drawn[drafting].get(rows)
+        if drawn is None or abs(ms - drawn) > _SAME * drawn:
+            self._curves.clear()
+            self._drawn = {drafting: dict(table) for drafting, table in self._tables.items()}
 
     def _raw(self, max_rows: int, drafting: bool) -> Floats:
         """Cost of 1..N rows, N at least `max_rows` and every measured row count."""
@@ -176,8 +183,9 @@ class Controller:
         most = min(available, self.cap)
         if most <= 0:
             return 0
-        gain = self.hazard.expected_tokens(run, most) / self.costs.ms(most + 1, drafting)
-        return int(np.argmax(gain))
+        expected, ms = self.hazard.expected_tokens(run, most), self.costs.ms(most + 1, drafting).tolist()
+        gain = [tokens / cost for tokens, cost in zip(expected, ms, strict=True)]
+        return gain.index(max(gain))
 
     def learn(self, run: int, trials: int, right: int) -> None:
         """Update the hazard."""

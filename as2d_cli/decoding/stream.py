@@ -54,6 +54,9 @@ class DraftState(IntEnum):
         return self >= DraftState.ENDED
 
 
+_STATES = frozenset(map(int, DraftState))
+
+
 class DraftStream:
     """One slot for the draft of one window at a time, laid over any writable buffer.
 
@@ -175,16 +178,20 @@ class DraftReader:
         self._stream = stream
         self._epoch = epoch
         self._vocab_size = vocab_size
+        self._counted = 0
         self.complete = False
         """True when no token beyond the last snapshot will ever come."""
 
     def snapshot(self) -> int:
         """Return the number of tokens published so far. Call once per turn: it only ever grows."""
+        if self.complete:
+            return self._counted
         # The state is read first: if it says finished, the count read after it is final.
         finished = self.state.finished
         count = self._stream.tagged(_PUBLISHED, self._epoch)
         self.complete = finished
-        return min(count, self._stream.capacity)
+        self._counted = min(count, self._stream.capacity)
+        return self._counted
 
     def ids(self, start: int, stop: int) -> list[int]:
         """Copy of the tokens in [start, stop), which must have been published.
@@ -192,9 +199,9 @@ class DraftReader:
         An id that the target does not have becomes 0: a wrong candidate is harmless, an
         out-of-range row in an embedding table is not.
         """
-        ids = self._stream.ids[start:stop]
-        known: list[int] = np.where((ids >= 0) & (ids < self._vocab_size), ids, 0).tolist()
-        return known
+        if start >= stop:  # as in most turns: not worth a slice
+            return []
+        return [id if 0 <= id < self._vocab_size else 0 for id in self._stream.ids[start:stop].tolist()]
 
     def times_ms(self, start: int, stop: int) -> list[float]:
         """When the tokens in [start, stop) were published, ms since the slot was reset."""
@@ -215,7 +222,8 @@ class DraftReader:
     @property
     def state(self) -> DraftState:
         """What the drafter says now."""
-        return DraftState(self._stream.tagged(_STATE, self._epoch))
+        state = self._stream.tagged(_STATE, self._epoch)
+        return DraftState(state) if state in _STATES else DraftState.FAILED
 
     def advance(self, cursor: int) -> None:
         """Tell the drafter which token will be needed next."""

@@ -176,3 +176,13 @@ def test_the_largest_epoch_and_count_fit_their_word():
     stream.writer(2**31 - 1).publish([1, 2])
     stream.reader(2**31 - 1, VOCAB).advance(2**32 - 1)
     assert (stream.reader(2**31 - 1, VOCAB).snapshot(), stream.writer(2**31 - 1).cursor) == (2, 2**32 - 1)
+
+
+@pytest.mark.parametrize("state", [7, 148, 2**31])
+def test_a_state_that_there_is_not_is_a_draft_that_failed(state):
+    stream = new_stream()
+    stream.reset(3)
+    stream.writer(3).publish([5])
+    stream.tag(1, 3, state)
+    reader = stream.reader(3, 100)
+    assert (reader.snapshot(), reader.complete, reader.state) == (1, True, DraftState.FAILED)
