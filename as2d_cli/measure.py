@@ -18,7 +18,7 @@ from typing import TypeVar, cast
 import numpy as np
 
 from as2d_cli.decoding import StepCosts
-from as2d_cli.decoding.protocols import Drafter, SessionDrafter, Target, TargetSession
+from as2d_cli.decoding.protocols import Drafter, ScoringSession, SessionDrafter, Target, TargetSession
 from as2d_cli.types import NOTHING_HEARD, Features, FeatureSpec, Request
 
 T = TypeVar("T")
@@ -33,6 +33,7 @@ _SLOW_S = 3.0
 than this beyond the time allowed: a model of billions of weights would be measured for minutes."""
 _DRAFT_TOKENS = 24
 _CHECKED_TOKENS = 24
+_SCORED_TOKENS = 8
 _PASSAGE = (
     "The committee met on Tuesday. It looked at the plan for the new bridge, which is to cost less than the "
     "old one did, and asked the engineers when it could be opened. They said that a year was enough."
@@ -52,6 +53,8 @@ class TargetCosts:
     row_invariant: bool
     """Whether rows decided together and one by one were the same tokens."""
     peak_bytes: int
+    row_epsilon: float | None = None
+    """Largest difference of their logits; None if the target does not tell logits."""
 
     def step_ms(self) -> dict[int, float]:
         """Cost by row count half-way between few and many cached tokens."""
@@ -137,6 +140,7 @@ def measure_target(target: Target, seconds: float, *, rounds: int = 2, warm: boo
         long_ms={rows: _usual(steps[LONG_TOKENS, rows]) for rows in ROWS},
         row_invariant=_is_row_invariant(session),
         peak_bytes=peak_bytes(),
+        row_epsilon=_row_epsilon(cast(ScoringSession, session)) if hasattr(session, "scores") else None,
     )
 
 
@@ -188,6 +192,16 @@ def _is_row_invariant(session: TargetSession) -> bool:
     together = session.forward(tokens).tolist()
     session.rollback(length)
     return bool(together == [int(session.forward([token])[0]) for token in tokens])
+
+
+def _row_epsilon(session: ScoringSession) -> float:
+    """Return by how much logits of rows in one pass and one by one differ at most."""
+    length = _fill(session, SHORT_TOKENS)
+    tokens = list(range(_SCORED_TOKENS))
+    together = session.scores(tokens)
+    session.rollback(length)
+    one_by_one = np.concatenate([session.scores([token]) for token in tokens])
+    return float(np.abs(together - one_by_one).max())
 
 
 def _request(spec: FeatureSpec, languages: Sequence[str]) -> Request:

@@ -19,7 +19,7 @@ from as2d_cli.weights import as_loaded
 from as2d_cli.workers import ModelRef
 from as2d_cli.writers import write_atomic
 
-FORMAT = 2
+FORMAT = 3
 """Raised when the meaning of a stored profile changes; older ones are then measured anew."""
 
 
@@ -122,6 +122,9 @@ def _target(raw: dict[str, Any]) -> TargetCosts:
     if not isinstance(raw["row_invariant"], bool):
         raise ValueError("whether rows are invariant is neither true nor false")
     _positive(raw["peak_bytes"])
+    epsilon = raw["row_epsilon"]
+    if epsilon is not None and not (isinstance(epsilon, float) and 0 <= epsilon < _TOO_MUCH):
+        raise ValueError(f"{epsilon!r} is no difference of logits")
     return TargetCosts(**raw)
 
 

@@ -46,6 +46,7 @@ def test_measuring_a_pair_keeps_its_profile_and_drops_a_drafter_that_does_not_pa
     assert set(costs.target.short_ms) == set(ROWS)
     assert costs.target.encode_ms >= 5.0
     assert costs.target.row_invariant
+    assert costs.target.row_epsilon is None  # the scripted target tells no logits
     assert costs.target.peak_bytes > 10_000_000
     monkeypatch.setattr(selection, "fixed_work_ms", lambda: stored.fixed_work_ms)
     chosen, same = Selection(slow).stored()

@@ -97,6 +97,8 @@ def test_costs_that_no_machine_has_are_none(pair_costs, key, ms):
         (("costs", 0, "target", "peak_bytes"), None),
         (("costs", 0, "drafter", "peak_bytes"), "much"),
         (("costs", 0, "target", "row_invariant"), "no"),
+        (("costs", 0, "target", "row_epsilon"), -1.0),
+        (("costs", 0, "target", "row_epsilon"), "small"),
         (("costs", 0, "target", "short_ms"), {}),
         (("costs", 0, "target_busy", "long_ms"), {"1": 5.0}),
         (("costs", 0, "decode_threads"), 1e300),

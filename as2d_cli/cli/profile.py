@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from as2d_cli.errors import RequestError
+
+if TYPE_CHECKING:
+    from as2d_cli.measure import TargetCosts
 
 app = typer.Typer(
     help="Measure, show and forget what drafts are worth on this device.",
@@ -85,6 +88,7 @@ def show(
         typer.echo(f"{stored.key['target']} + {stored.key['drafter']}, threads {stored.key['threads']}")
         typer.echo(f"  measured {day} on {stored.key['device']}, MNN {stored.key['mnn']}")
         typer.echo(f"  target: window {costs.target.encode_ms:.0f} ms, step {_row(costs.target.step_ms())}")
+        typer.echo(f"  rows decided together and one by one: {_difference(costs.target)}")
         typer.echo(
             f"  drafter: window {costs.drafter.encode_ms:.0f} ms, token {costs.drafter.token_ms:.1f} ms"
         )
@@ -96,6 +100,14 @@ def show(
                 f"{own.drafter_busy.encode_ms / costs.drafter.encode_ms:.2f}x"
             )
         typer.echo(f"  {budget.reason}")
+
+
+def _difference(costs: TargetCosts) -> str:
+    tokens = "the same tokens" if costs.row_invariant else "other tokens"
+    if costs.row_epsilon is None:
+        return tokens
+    apart = f"{costs.row_epsilon:.2g} apart at most" if costs.row_epsilon else "equal in every bit"
+    return f"{tokens}, logits {apart}"
 
 
 def _row(table: dict[int, float]) -> str:

@@ -10,6 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from as2d_cli.types import Features, FeatureSpec, Request, Task, TokenIds, Word
 
 END = -1
@@ -115,6 +118,13 @@ class TargetSession(Protocol):
         Asked for only if the request has `word_times`, of a window `duration_s` seconds long.
         All are in the cache, but perhaps the last: that of a window that reached `max_tokens`.
         """
+
+
+class ScoringSession(TargetSession, Protocol):
+    """A session that can tell logits, which only measuring asks for."""
+
+    def scores(self, tokens: Sequence[int]) -> NDArray[np.float32]:
+        """Append up to 24 `tokens` as `forward` does; return the logits after each, (len(tokens), vocab)."""
 
 
 class Target(Protocol):

@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from as2d_cli.decoding.protocols import END, DraftToken
 from as2d_cli.errors import ModelError
@@ -75,6 +76,12 @@ class LlmSession(_Session):
         largest = self._safe[-1]
         parts = [self._pass(tokens[at : at + largest]) for at in range(0, len(tokens), largest)]
         return np.concatenate(parts)
+
+    def scores(self, tokens: Sequence[int]) -> NDArray[np.float32]:
+        """Append `tokens`, as many as a pass takes; return the logits after each, (len(tokens), vocab)."""
+        self._check_turn()
+        self._pass(tokens)
+        return self._engine.logits()[: len(tokens)]
 
     def words(self, tokens: Sequence[int], duration_s: float) -> tuple[Word, ...]:
         """Know no times."""

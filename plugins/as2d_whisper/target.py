@@ -12,11 +12,16 @@ from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.errors import ModelError
 from as2d_cli.types import Features, Request, TokenIds, Word
 from as2d_whisper.context import Context, fit
-from as2d_whisper.model import Cache, WhisperModel
+from as2d_whisper.model import Cache, Rows, WhisperModel
 from as2d_whisper.prompt import languages, max_prompt_tokens, open_prompt, tasks
 from as2d_whisper.rules import Rules
 from as2d_whisper.tokenizer import WhisperTokenizer
 from as2d_whisper.words import levels, words_of
+
+TRANSLATION_TOKENS = 224
+"""Most tokens of a window's translation: half the context, as in OpenAI's `DecodingOptions.sample_len`.
+English speech of 30 s has about 100; what goes on beyond repeats itself. Transcripts may use the whole
+context, as languages written in many tokens need it."""
 
 
 class WhisperTarget:
@@ -70,7 +75,8 @@ class WhisperSession:
         self.prompt = prompt.ids
         self.language = prompt.language
         self._written = "en" if request.task == "translate" else prompt.language
-        self.max_tokens = model.facts.n_text_positions - len(prompt.ids)
+        room = model.facts.n_text_positions - len(prompt.ids)
+        self.max_tokens = min(room, TRANSLATION_TOKENS) if request.task == "translate" else room
 
     @property
     def length(self) -> int:
@@ -79,12 +85,19 @@ class WhisperSession:
 
     def forward(self, tokens: Sequence[int]) -> TokenIds:
         """Append `tokens` and return the greedy next token after each, shape (len(tokens),)."""
-        start = self._cache.length
+        first = len(self.prompt) - 1 - self._cache.length
+        rows = self._decode(tokens)
+        return self._rules.choose(rows.logits, first if 0 <= first < len(tokens) else None)
+
+    def scores(self, tokens: Sequence[int]) -> NDArray[np.float32]:
+        """Append `tokens` and return the logits after each, shape (len(tokens), vocab)."""
+        return np.array(self._decode(tokens).logits)
+
+    def _decode(self, tokens: Sequence[int]) -> Rows:
         rows = self._model.decode(self._audio, self._cache, tokens)
         if self._level is not None:
             self._attention += list(rows.alignment.copy())
-        first = len(self.prompt) - 1 - start
-        return self._rules.choose(rows.logits, first if 0 <= first < len(tokens) else None)
+        return rows
 
     def rollback(self, length: int) -> None:
         """Keep the first `length` tokens. Raises `ModelError` for a length that is not cached."""

@@ -249,3 +249,15 @@ def test_the_real_draft_changes_no_token_of_the_target(drafted, base, policy):
     steps = list(decode(session, reader, Aligner(), policy, end_id=base.spec.end_id))
     assert [token for step in steps for token in step.tokens] == text
     assert asked.language != "en" or len(steps) < len(text)  # and the draft was not ignored
+
+
+def test_scores_are_what_decisions_come_from_and_the_same_in_one_pass_as_one_by_one(base, features):
+    session = base.open(features("jfk.flac", base.spec.features), Request(language="en"))
+    start = session.length
+    together = session.scores([session.prompt[-1], 50, 51, 52])
+    session.rollback(start)
+    alone = [session.scores([token])[0] for token in (session.prompt[-1], 50, 51, 52)]
+    assert np.array_equal(together, alone)
+    session.rollback(start + 1)
+    decided = session.forward([50, 51, 52])
+    assert [int(token) for token in decided] == together[1:, : base.spec.end_id].argmax(axis=1).tolist()

@@ -1,5 +1,7 @@
 """The text before a window: where it stands, how long it may be, and that it changes what is written."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -75,3 +77,10 @@ def test_special_tokens_in_a_prompt_are_ordinary_text(base, features, prompt):
     session = base.open(features("jfk.flac", base.spec.features), Request(language="en", prompt=prompt))
     assert base.tokenizer.end_id not in session.prompt
     assert session.prompt.count(base.tokenizer.special("<|startoftranscript|>")) == 1
+
+
+def test_a_translation_has_half_the_context_and_a_transcript_all_that_is_left(base, features):
+    heard = features("fleurs-de-004.ogg", base.spec.features)
+    asked = Request(language="de")
+    assert base.open(heard, asked).max_tokens == 448 - 4
+    assert base.open(heard, replace(asked, task="translate")).max_tokens == 224
