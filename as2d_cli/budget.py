@@ -64,6 +64,21 @@ class Budget:
     """Share of its time that is predicted to be saved over all windows together."""
     plain: PlainCosts | None = None
 
+    def refused(self, reason: str) -> Budget:
+        """Return the same predictions without drafts."""
+        return replace(
+            self, drafting=False, reason=reason, drafter=None, cap=0, decode_threads=None, saving=0.0
+        )
+
+    def scaled(self, factor: float) -> Budget:
+        """Return the budget of a device that takes `factor` times as long."""
+        return replace(
+            self,
+            plain_s=self.plain_s and self.plain_s * factor,
+            drafted_s=self.drafted_s and self.drafted_s * factor,
+            plain=self.plain and PlainCosts(self.plain.encode_ms * factor, self.plain.token_ms * factor),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class _Prediction:
@@ -74,12 +89,11 @@ class _Prediction:
     drafted_ms: Sequence[float]
 
 
-def choose_budget(
-    splits: Sequence[PairCosts], drafter: str | None = None, memory_limit_bytes: int | None = None
-) -> Budget:
+def choose_budget(splits: Sequence[PairCosts], drafter: str | None = None) -> Budget:
     """Return the budget with the least predicted time per window, plain decoding included.
 
-    `splits` are the costs of a pair by threads of the target's passes, all of them first.
+    `splits` are the costs of a pair by threads of the target's passes, all of them first. It takes up to a
+    second.
     """
     costs = splits[0]
     windows = [_window(costs, length, rate) for length in _LENGTHS for rate in _ERROR_RATES]
@@ -93,12 +107,11 @@ def choose_budget(
     worst = _quantile(
         [with_drafts / alone for with_drafts, alone in zip(best.drafted_ms, plain_ms, strict=True)]
     )
-    refusal = _refusal(splits, memory_limit_bytes)
-    pays = worst < 1 - MIN_GAIN and refusal is None
+    pays = worst < 1 - MIN_GAIN
     split = best.costs.decode_threads
-    return Budget(
+    budget = Budget(
         drafting=pays,
-        reason=refusal or _gain(worst),
+        reason=_gain(worst),
         drafter=drafter if pays else None,
         cap=best.cap if pays else 0,
         decode_threads=split if pays and split != costs.decode_threads else None,
@@ -107,6 +120,20 @@ def choose_budget(
         saving=1 - sum(best.drafted_ms) / sum(plain_ms) if pays else 0.0,
         plain=PlainCosts(costs.target.encode_ms, float(costs.steps().ms(1, False)[0])),
     )
+    if not all(own.target.row_invariant for own in splits):
+        return budget.refused(
+            "this target decides rows together otherwise than one by one: drafts could change its text"
+        )
+    return budget
+
+
+def within(budget: Budget, costs: PairCosts, memory_limit_bytes: int | None) -> Budget:
+    """Return the budget if both models find room within the limit, else the same without drafts."""
+    needed = costs.target.peak_bytes + costs.drafter.peak_bytes
+    if memory_limit_bytes is None or needed <= memory_limit_bytes:
+        return budget
+    left = max(0, memory_limit_bytes) / 1e6
+    return budget.refused(f"both models need {needed / 1e6:.0f} MB, the limit leaves them {left:.0f} MB")
 
 
 def of_threads(splits: Sequence[PairCosts], decode_threads: int | None) -> PairCosts:
@@ -117,17 +144,6 @@ def of_threads(splits: Sequence[PairCosts], decode_threads: int | None) -> PairC
 def best_of(budgets: Sequence[Budget]) -> Budget:
     """Return the budget that saves most; the first if none does."""
     return max(budgets, key=lambda budget: budget.saving)
-
-
-def _refusal(splits: Sequence[PairCosts], memory_limit_bytes: int | None) -> str | None:
-    """Return why this pair may not draft, however fast it is."""
-    needed = splits[0].target.peak_bytes + splits[0].drafter.peak_bytes
-    if memory_limit_bytes is not None and needed > memory_limit_bytes:
-        left = max(0, memory_limit_bytes) / 1e6
-        return f"both models need {needed / 1e6:.0f} MB, the limit leaves them {left:.0f} MB"
-    if not all(own.target.row_invariant for own in splits):
-        return "this target decides rows together otherwise than one by one: drafts could change its text"
-    return None
 
 
 def _gain(worst: float) -> str:

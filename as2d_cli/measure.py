@@ -31,6 +31,8 @@ SHORT_TOKENS, LONG_TOKENS = 16, 160
 _SLOW_S = 3.0
 """A window that takes longer to open is not opened only to warm up, nor a round repeated that lasts longer
 than this beyond the time allowed: a model of billions of weights would be measured for minutes."""
+_PASSES = 2
+"""Passes of each row count in a round: they cost little beside encoding, and one is easily disturbed."""
 _DRAFT_TOKENS = 24
 _CHECKED_TOKENS = 24
 _SCORED_TOKENS = 8
@@ -113,7 +115,7 @@ def measure_target(target: Target, seconds: float, *, rounds: int = 2, warm: boo
     """Measure for at least `rounds` of everything, and until `seconds` are over; a slow model for one.
 
     One window is encoded before, unless the model is `warm`: the first one also pays for memory and for
-    new shapes.
+    new shapes. Whether rows are invariant is not looked at again in a warm one.
     """
     features, request = _noise(target.spec.features), _request(target.spec.features, target.spec.languages)
     encode: list[float] = []
@@ -128,7 +130,7 @@ def measure_target(target: Target, seconds: float, *, rounds: int = 2, warm: boo
             session = _timed(partial(target.open, features, request), encode)
         for cached in (SHORT_TOKENS, LONG_TOKENS):
             length = _fill(session, cached)
-            for rows in ROWS:
+            for rows in ROWS if is_slow else ROWS * _PASSES:
                 _timed(partial(session.forward, [0] * rows), steps[cached, rows])
                 session.rollback(length)
         late_s = time.perf_counter() - deadline
@@ -138,9 +140,9 @@ def measure_target(target: Target, seconds: float, *, rounds: int = 2, warm: boo
         encode_ms=_usual(encode),
         short_ms={rows: _usual(steps[SHORT_TOKENS, rows]) for rows in ROWS},
         long_ms={rows: _usual(steps[LONG_TOKENS, rows]) for rows in ROWS},
-        row_invariant=_is_row_invariant(session),
+        row_invariant=warm or _is_row_invariant(session),
         peak_bytes=peak_bytes(),
-        row_epsilon=_row_epsilon(cast(ScoringSession, session)) if hasattr(session, "scores") else None,
+        row_epsilon=None if warm else _row_epsilon(session),
     )
 
 
@@ -194,9 +196,11 @@ def _is_row_invariant(session: TargetSession) -> bool:
     return bool(together == [int(session.forward([token])[0]) for token in tokens])
 
 
-def _row_epsilon(session: ScoringSession) -> float:
-    """Return by how much logits of rows in one pass and one by one differ at most."""
-    length = _fill(session, SHORT_TOKENS)
+def _row_epsilon(session: TargetSession) -> float | None:
+    """Return by how much logits of rows in one pass and one by one differ at most; None if it tells none."""
+    if not hasattr(session, "scores"):
+        return None
+    length, session = _fill(session, SHORT_TOKENS), cast(ScoringSession, session)
     tokens = list(range(_SCORED_TOKENS))
     together = session.scores(tokens)
     session.rollback(length)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from as2d_cli.budget import CAPS, Budget, PlainCosts, choose_budget
 from as2d_cli.device import device, fixed_work_ms
 from as2d_cli.errors import As2dError
 from as2d_cli.measure import ROWS, DraftCosts, PairCosts, TargetCosts
@@ -46,6 +47,13 @@ class Profile:
     """What `device.fixed_work_ms` gave then."""
     costs: tuple[PairCosts, ...]
     """By threads of the target's passes, all of them first."""
+    budget: Budget
+    """What follows from the costs, but for the drafter's name: to find it out takes too long for a start."""
+
+    def scaled(self, factor: float) -> Profile:
+        """Return what a device makes of the pair that takes `factor` times as long."""
+        costs = tuple(own.scaled(factor) for own in self.costs)
+        return replace(self, costs=costs, budget=self.budget.scaled(factor))
 
 
 def profile_key(target: ModelRef, drafter: ModelRef) -> dict[str, str]:
@@ -100,7 +108,25 @@ def read(path: Path) -> Profile:
         measured_at=_positive(raw["measured_at"]),
         fixed_work_ms=_positive(raw["fixed_work_ms"]),
         costs=costs,
+        budget=_budget(raw["budget"], costs),
     )
+
+
+def _budget(raw: dict[str, Any], costs: Sequence[PairCosts]) -> Budget:
+    if not isinstance(raw["drafting"], bool) or not isinstance(raw["reason"], str):
+        raise ValueError("whether to draft is not told, or not why")
+    if raw["drafting"] and raw["cap"] not in CAPS:
+        raise ValueError(f"{raw['cap']!r} is no number of draft tokens")
+    if raw["decode_threads"] not in (None, *(own.decode_threads for own in costs)):
+        raise ValueError("nothing is known of passes on so many threads")
+    _positive(raw["plain_s"])
+    _positive(raw["drafted_s"])
+    if not isinstance(raw["saving"], float | int) or not -_TOO_MUCH < raw["saving"] < 1:
+        raise ValueError(f"{raw['saving']!r} cannot be saved")
+    plain = PlainCosts(**raw["plain"])
+    _positive(plain.encode_ms)
+    _positive(plain.token_ms)
+    return Budget(**{**raw, "drafter": None, "plain": plain})
 
 
 def _pair(raw: dict[str, Any]) -> PairCosts:
@@ -143,7 +169,7 @@ def _positive(amount: object) -> float:
 
 def new(key: dict[str, str], costs: tuple[PairCosts, ...]) -> Profile:
     """Return a profile of costs that were measured just now."""
-    return Profile(key, time.time(), fixed_work_ms(), costs)
+    return Profile(key, time.time(), fixed_work_ms(), costs, choose_budget(costs))
 
 
 def store(key: dict[str, str], costs: tuple[PairCosts, ...]) -> Profile:

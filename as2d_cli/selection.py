@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from as2d_cli import plugins, profile
-from as2d_cli.budget import Budget, best_of, choose_budget, of_threads
+from as2d_cli.budget import Budget, best_of, of_threads, within
 from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.device import fixed_work_ms, is_quiet
 from as2d_cli.engine import Engine, EngineSettings
@@ -42,19 +42,19 @@ class Selection:
         if not found or found[0][0] is not first:
             return self.settings, None
         now_ms = fixed_work_ms()
-        costs = {drafter.entry.name: self._today(stored, now_ms) for drafter, stored in found}
-        budget = best_of([self._budget(name, own) for name, own in costs.items()])
+        today = {drafter.entry.name: self._today(stored, now_ms) for drafter, stored in found}
+        budget = best_of([self._budget(name, own) for name, own in today.items()])
         chosen = next((one for one, _ in found if one.entry.name == budget.drafter), None)
         settings = replace(self.settings, drafter=chosen)
-        return (applied(settings, budget, costs[chosen.entry.name]) if chosen else settings), budget
+        return (applied(settings, budget, today[chosen.entry.name].costs) if chosen else settings), budget
 
-    def _today(self, stored: profile.Profile, now_ms: float) -> Sequence[PairCosts]:
-        """Return the costs of a device that takes `now_ms` for the fixed work; a little drift is none."""
+    def _today(self, stored: profile.Profile, now_ms: float) -> profile.Profile:
+        """Return the profile of a device that takes `now_ms` for the fixed work; a little drift is none."""
         drift = now_ms / stored.fixed_work_ms
         if 1 / _DRIFT <= drift <= _DRIFT:
-            return stored.costs
+            return stored
         self.note(f"this device takes {drift:.2f} times as long as when it was measured: rescaled")
-        return [own.scaled(drift) for own in stored.costs]
+        return stored.scaled(drift)
 
     def first(self, engine: Engine) -> Budget:
         """Choose for a pair that has no profile yet: measure it, unless the machine has no time for that now.
@@ -90,8 +90,8 @@ class Selection:
         settings = self.settings
         if settings.drafter is None:
             raise ModelError("there is no drafter to measure")
-        profile.store(profile.profile_key(settings.target, settings.drafter), costs)
-        budget = self._budget(settings.drafter.entry.name, costs)
+        stored = profile.store(profile.profile_key(settings.target, settings.drafter), costs)
+        budget = self._budget(settings.drafter.entry.name, stored)
         if budget.drafting:
             engine.decode_as(replace(applied(settings, budget, costs).decode, name="measured"))
             engine.share_threads(budget.decode_threads)
@@ -99,9 +99,11 @@ class Selection:
             engine.drop_drafter()
         return budget
 
-    def _budget(self, drafter: str, costs: Sequence[PairCosts]) -> Budget:
+    def _budget(self, drafter: str, stored: profile.Profile) -> Budget:
         limit = self.memory_limit_bytes
-        return choose_budget(costs, drafter, None if limit is None else limit - peak_bytes())
+        left = None if limit is None else limit - peak_bytes()
+        budget = within(stored.budget, stored.costs[0], left)
+        return replace(budget, drafter=drafter if budget.drafting else None)
 
 
 def applied(settings: EngineSettings, budget: Budget, splits: Sequence[PairCosts]) -> EngineSettings:

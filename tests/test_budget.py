@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from as2d_cli.budget import CAPS, Budget, PlainCosts, best_of, choose_budget
+from as2d_cli.budget import CAPS, Budget, PlainCosts, best_of, choose_budget, within
 from as2d_cli.types import DecodeStats
 
 
@@ -43,9 +43,11 @@ def test_plain_decoding_is_predicted_from_single_rows(pair_costs):
 
 def test_a_pair_that_does_not_fit_the_memory_is_not_used(pair_costs):
     cheap = pair_costs(5.0, 0.2)
-    assert choose_budget([cheap], memory_limit_bytes=800_000_000).drafting
-    refused = choose_budget([cheap], memory_limit_bytes=600_000_000)
-    assert not refused.drafting
+    budget = choose_budget([cheap])
+    assert budget.drafting
+    assert within(budget, cheap, 800_000_000) == within(budget, cheap, None) == budget
+    refused = within(budget, cheap, 600_000_000)
+    assert (refused.drafting, refused.cap, refused.plain_s) == (False, 0, budget.plain_s)
     assert "700 MB" in refused.reason
 
 
@@ -93,6 +95,9 @@ def test_a_device_that_is_slower_all_over_chooses_as_before(pair_costs):
     now, before = (choose_budget([pair_costs(100.0, 1.0).scaled(factor)]) for factor in (1.5, 1.0))
     assert now.drafted_s == pytest.approx(1.5 * before.drafted_s)
     assert (now.cap, now.saving) == (before.cap, pytest.approx(before.saving))
+    scaled = before.scaled(1.5)
+    assert (scaled.drafted_s, scaled.plain_s) == (pytest.approx(now.drafted_s), pytest.approx(now.plain_s))
+    assert scaled.plain.token_ms == pytest.approx(now.plain.token_ms)
 
 
 def test_the_drafter_that_saves_most_is_chosen_and_of_none_the_first():

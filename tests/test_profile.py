@@ -102,6 +102,14 @@ def test_costs_that_no_machine_has_are_none(pair_costs, key, ms):
         (("costs", 0, "target", "short_ms"), {}),
         (("costs", 0, "target_busy", "long_ms"), {"1": 5.0}),
         (("costs", 0, "decode_threads"), 1e300),
+        (("budget",), None),
+        (("budget", "drafting"), "yes"),
+        (("budget", "cap"), 10**6),
+        (("budget", "decode_threads"), 64),
+        (("budget", "saving"), "much"),
+        (("budget", "drafted_s"), -1.0),
+        (("budget", "plain"), {"encode_ms": 1.0, "token_ms": 0.0}),
+        (("budget", "plain"), None),
     ],
 )
 def test_whatever_is_read_can_be_shown_and_chosen_by(pair_costs, key, place, value):

@@ -69,7 +69,6 @@ def show(
 ) -> None:
     """Show the stored profiles."""
     from as2d_cli import profile
-    from as2d_cli.budget import choose_budget
 
     paths = sorted(profile.profiles_folder().glob("*.json"))
     if not paths:
@@ -83,7 +82,7 @@ def show(
         if as_json:
             typer.echo(json.dumps(asdict(stored)))
             continue
-        budget, costs = choose_budget(stored.costs), stored.costs[0]
+        budget, costs = stored.budget, stored.costs[0]
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(stored.measured_at))
         typer.echo(f"{stored.key['target']} + {stored.key['drafter']}, threads {stored.key['threads']}")
         typer.echo(f"  measured {day} on {stored.key['device']}, MNN {stored.key['mnn']}")

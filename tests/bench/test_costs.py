@@ -3,7 +3,7 @@ import pytest
 from as2d_cli import profile
 from as2d_cli.bench import costs as module
 from as2d_cli.bench.costs import choose, decode_settings, known_costs, staircase
-from as2d_cli.budget import CAPS, Budget
+from as2d_cli.budget import CAPS, Budget, choose_budget
 from as2d_cli.errors import ModelError
 from as2d_cli.measure import ROWS, DraftCosts, PairCosts, TargetCosts
 from as2d_cli.model_sources import NoSource
@@ -88,5 +88,5 @@ def test_known_costs_reach_the_decoder_and_the_plot(models):
     settings = decode_settings(splits)
     assert (settings.idle_ms, settings.busy_ms) == (costs.target.step_ms(), costs.target_busy.step_ms())
     assert decode_settings(None).idle_ms == {}
-    shown = staircase("hearer", profile.Profile({}, 0.0, 1.0, splits))
+    shown = staircase("hearer", profile.Profile({}, 0.0, 1.0, splits, choose_budget(splits)))
     assert (shown.idle_ms, shown.measured_at) == (costs.target.step_ms(), "1970-01-01T00:00:00Z")
