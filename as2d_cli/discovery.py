@@ -8,7 +8,9 @@ from __future__ import annotations
 import ast
 import os
 import re
+import sys
 from dataclasses import dataclass
+from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
@@ -79,14 +81,20 @@ def describe(found: EntryPoint) -> PluginInfo:
 
 
 def _installed() -> list[EntryPoint]:
-    everything, allowed = entry_points(), _allowed()
-    return [
+    allowed = _allowed()
+    return [one for one in _entry_points(tuple(sys.path)) if allowed is None or one.name in allowed]
+
+
+@cache
+def _entry_points(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Return the plugins found on `path`, which is sys.path: every package there has a file to be read."""
+    everything = entry_points()
+    return tuple(
         one
         for group in everything.groups
         if _ANY_VERSION.fullmatch(group)
         for one in everything.select(group=group)
-        if allowed is None or one.name in allowed
-    ]
+    )
 
 
 def _allowed() -> set[str] | None:
