@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -29,6 +31,16 @@ STAGING = ".staging-"
 
 _KEY_DIGITS = 12  # 48 bits: folders of one model only need to differ from each other
 _CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """What a manifest says of a file."""
+
+    size: int
+    sha256: str
+    time_ns: int | None = None
+    """When it was changed last, in nanoseconds; manifests of old do not say."""
 
 
 def model_folder(name: str) -> Path:
@@ -56,9 +68,21 @@ def converted_folder(entry: ModelEntry, converter_version: str) -> Path:
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether all files of the manifest are there in their full size; digests are not computed."""
+    """Whether all files of the manifest are there, and hold what they did.
+
+    Digests are computed only where the time of change is not the manifest's: whatever writes into a file
+    changes that. Of a file that was merely copied or touched the new time is then kept.
+    """
     files = _read_manifest(folder)
-    return files is not None and all(_size(folder / name) == size for name, (size, _) in files.items())
+    if files is None:
+        return False
+    doubtful = [name for name, one in files.items() if _stamp(folder / name) != (one.size, one.time_ns)]
+    if not all(_holds(folder / name, files[name]) for name in doubtful):
+        return False
+    if doubtful:
+        with suppress(OSError):  # what cannot be written is looked through every time
+            _write_manifest(folder, files)
+    return True
 
 
 def damaged_files(folder: Path) -> list[str]:
@@ -66,19 +90,16 @@ def damaged_files(folder: Path) -> list[str]:
     files = _read_manifest(folder)
     if files is None:
         return [MANIFEST]
-    return [
-        name
-        for name, (size, digest) in files.items()
-        if _size(folder / name) != size or sha256_of(folder / name) != digest
-    ]
+    return [name for name, one in files.items() if not _holds(folder / name, one)]
 
 
-def write_manifest(folder: Path, model: str) -> None:
+def write_manifest(folder: Path) -> None:
     """Write the manifest of a finished conversion; the last thing that is written into `folder`."""
-    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    files = {name: {"size": _size(folder / name), "sha256": sha256_of(folder / name)} for name in names}
-    text = json.dumps({"schema": 1, "model": model, "files": files}, indent=1)
-    (folder / MANIFEST).write_text(text, encoding="utf-8")
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    files = {
+        path.relative_to(folder).as_posix(): _File(path.stat().st_size, sha256_of(path)) for path in paths
+    }
+    _write_manifest(folder, files)
 
 
 def stored_models() -> list[str]:
@@ -121,11 +142,26 @@ def sha256_of(path: Path, progress: Callable[[int], None] | None = None) -> str:
     return digest.hexdigest()
 
 
-def _read_manifest(folder: Path) -> dict[str, tuple[int, str]] | None:
-    """Return size in bytes and digest by file name, or None for a manifest that is missing or broken."""
+def _write_manifest(folder: Path, files: Mapping[str, _File]) -> None:
+    """Write a manifest with the times that the files have now, whole or not at all. Raises `OSError`."""
+    timed = {name: replace(one, time_ns=(folder / name).stat().st_mtime_ns) for name, one in files.items()}
+    text = json.dumps({"schema": 1, "files": {name: asdict(one) for name, one in timed.items()}}, indent=1)
+    temporary = folder / f".{MANIFEST}-{os.getpid()}"
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(folder / MANIFEST)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _read_manifest(folder: Path) -> dict[str, _File] | None:
+    """Return what is known of each file by its name, or None for a manifest that is missing or broken."""
     try:
         listed = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"]
-        files = {str(name): (int(one["size"]), str(one["sha256"])) for name, one in listed.items()}
+        files = {
+            str(name): _File(int(one["size"]), str(one["sha256"]), one.get("time_ns"))
+            for name, one in listed.items()
+        }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return files if all(map(is_plain_name, files)) else None
@@ -143,6 +179,23 @@ def _stamps(source: PathSource) -> list[tuple[str, int, int]]:
             ) from error
         stamps.append((name, status.st_size, status.st_mtime_ns))
     return stamps
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """Return size and time of the last change of a file that is there."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+def _holds(path: Path, known: _File) -> bool:
+    """Tell whether a file has the content that is known of it."""
+    try:
+        return path.stat().st_size == known.size and sha256_of(path) == known.sha256
+    except OSError:
+        return False
 
 
 def _size(path: Path) -> int | None:

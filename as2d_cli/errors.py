@@ -22,8 +22,19 @@ class As2dError(Exception):
         self.hint = hint
 
     def __reduce__(self) -> tuple[type[As2dError], tuple[str, str | None]]:
-        """Keep the hint when an error crosses a process boundary."""
-        return type(self), (self.message, self.hint)
+        """Cross a process boundary as what every process knows: the nearest class from here, and text."""
+        known = next(one for one in type(self).__mro__ if one.__module__ == __name__)
+        return known, (str(self.message), None if self.hint is None else str(self.hint))
+
+
+def described(error: BaseException) -> str:
+    """Return an exception of foreign code on one line: its type and the first line of its text."""
+    try:
+        lines = str(error).splitlines()
+    except Exception:  # noqa: BLE001 - even the text of an exception is foreign code
+        lines = []
+    text = "".join(one if one.isprintable() else "?" for one in next(iter(lines), ""))
+    return f"{type(error).__name__}: {text or 'no message'}"
 
 
 class RegistryError(As2dError):

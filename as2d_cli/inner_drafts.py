@@ -5,7 +5,7 @@ from __future__ import annotations
 from as2d_cli.decoding import EMPTY, DraftReader, finished_draft
 from as2d_cli.decoding.inner import DraftView, Earlier, InnerDrafter, states_of
 from as2d_cli.decoding.protocols import TargetSession
-from as2d_cli.errors import As2dError, DecodeError
+from as2d_cli.errors import As2dError, DecodeError, described
 from as2d_cli.types import Request
 
 MAX_EARLIER = 2000
@@ -33,17 +33,17 @@ class InnerDrafts:
 
     def draft(self, place: tuple[int, int], request: Request, session: TargetSession) -> DraftReader:
         """Return the draft of an opened window. Raises `DecodeError` for whatever the drafter raises."""
-        languages = self._drafter.languages
-        if languages is not None and session.language not in languages:
-            return EMPTY
-        earlier = [Earlier(*key, self._texts[key]) for key in sorted(self._texts) if key < place]
         try:
+            languages = self._drafter.languages
+            if languages is not None and session.language not in languages:
+                return EMPTY
+            earlier = [Earlier(*key, self._texts[key]) for key in sorted(self._texts) if key < place]
             ids = self._drafter.draft(DraftView(*place, request, states_of(session), earlier))
+            return finished_draft(ids, self._vocab_size) if len(ids) else EMPTY
         except As2dError:
             raise
-        except Exception as error:  # a drafter may fail in any way, and may only ever cost speed
-            raise DecodeError(f"the drafter failed: {type(error).__name__}: {error}") from error
-        return finished_draft(ids, self._vocab_size) if len(ids) else EMPTY
+        except BaseException as error:  # a drafter may fail in any way, and may only ever cost speed
+            raise DecodeError(f"the drafter failed: {described(error)}") from error
 
     def remember(self, place: tuple[int, int], tokens: tuple[int, ...]) -> None:
         """Take the text of a finished window."""

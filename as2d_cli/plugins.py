@@ -25,7 +25,7 @@ import pluggy
 
 from as2d_cli import hookspecs
 from as2d_cli.discovery import PluginInfo, describe, find_plugin
-from as2d_cli.errors import As2dError, PluginError
+from as2d_cli.errors import ModelError, PluginError, RegistryError, RequestError, described
 from as2d_cli.registry import ModelEntry, OptionValue
 
 if TYPE_CHECKING:  # numpy comes with it, and `models list` has no use for numpy
@@ -52,8 +52,9 @@ def load_plugin(name: str) -> pluggy.HookRelay:
         manager.register(_import(found), name)
         manager.check_pending()
     except pluggy.PluginValidationError as error:
+        why = str(error).partition("\n")[0]
         raise PluginError(
-            f"{describe(found)} does not fit this version: {_first_line(error)}", "update the plugin"
+            f"{describe(found)} does not fit this version: {why}", "update the plugin"
         ) from error
     return manager.hook
 
@@ -138,12 +139,12 @@ def _hooks(name: str) -> Iterator[pluggy.HookRelay]:
     try:
         with redirect_stdout(sys.stderr):  # standard output is for results
             yield hooks
-    except As2dError:
+    except (ModelError, PluginError, RegistryError, RequestError):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if _is_debugging():
             raise
-        raise PluginError(f"{_info(name)} failed: {_told(error)}", _SEE_WHERE) from error
+        raise PluginError(f"{_info(name)} failed: {described(error)}", _SEE_WHERE) from error
 
 
 def _answered(entry: ModelEntry, answer: T | None, deed: str, parts: Sequence[str] = ()) -> T:
@@ -177,16 +178,8 @@ def _import(found: EntryPoint) -> object:
     ) as error:  # an import can fail in any way, and no plugin may break the tool
         if _is_debugging():
             raise
-        raise PluginError(f"{describe(found)} cannot be imported: {_told(error)}", _SEE_WHERE) from error
+        raise PluginError(f"{describe(found)} cannot be imported: {described(error)}", _SEE_WHERE) from error
 
 
 def _is_debugging() -> bool:
     return bool(os.environ.get("AS2D_DEBUG_PLUGINS"))
-
-
-def _told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {_first_line(error)}"
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), "no message")

@@ -65,4 +65,6 @@ class Worker:
         """Describe the exit of a process that is gone, for an error message."""
         self.process.join(_STOP_S)
         code = self.process.exitcode
-        return f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
+        if code is None:
+            return "no longer answers"
+        return f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"

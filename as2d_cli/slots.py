@@ -1,5 +1,8 @@
 """The shared memory between the processes: features in, draft tokens out, one slot per window in work.
 
+There are two pieces. The drafter maps only its own, with the drafts and what it hears; what decides the
+text, the features that the target hears, is out of its reach, whatever goes wrong there.
+
 A slot is given to a window by raising its epoch. Whoever copies features out checks the epoch
 afterwards, so a slot can be given on without waiting for a process that is late or dead.
 """
@@ -8,6 +11,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.shared_memory import SharedMemory
@@ -16,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from as2d_cli.decoding import DraftStream
+from as2d_cli.errors import ModelError
 from as2d_cli.spawning import is_alive
 from as2d_cli.types import Features, FeatureSpec
 
@@ -24,6 +29,9 @@ DRAFT_CAPACITY = 1024
 
 _ALIGNMENT = 64
 _PREFIX = "as2d-"
+_OF_TARGET = "-target"
+_LINUX = Path("/dev/shm")
+"""Where Linux shows shared memory as files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,69 +49,111 @@ class SlotLayout:
 
     @property
     def slot_bytes(self) -> int:
-        """Bytes of one slot."""
-        return DraftStream.bytes_needed(DRAFT_CAPACITY) + sum(map(_bytes_of, self.specs))
+        """Bytes of one slot in the memory that the drafter maps."""
+        return DraftStream.bytes_needed(DRAFT_CAPACITY) + (_bytes_of(self.drafter) if self.drafter else 0)
 
 
 class Slots:
     """One process's view of the slots. The process that created them calls `unlink`."""
 
-    def __init__(self, layout: SlotLayout, name: str | None = None) -> None:
-        """Create the shared memory, or attach to the one called `name`. Raises `OSError`."""
+    def __init__(self, layout: SlotLayout, name: str | None = None, *, of_drafter: bool = False) -> None:
+        """Create the shared memory, or attach to the one called `name`; `of_drafter`, only to its part.
+
+        Raises `ModelError` if the system has no room for it, `OSError` if there is none of that name.
+        """
         self.layout = layout
-        size = layout.count * layout.slot_bytes
+        sizes = {"": layout.count * layout.slot_bytes}
+        if not of_drafter:
+            sizes[_OF_TARGET] = layout.count * _bytes_of(layout.target) or 1  # none may be empty
         if name is None:
             _sweep()
-            self._memory = SharedMemory(
-                f"{_PREFIX}{os.getpid()}-{secrets.token_hex(4)}", create=True, size=size
-            )
+            self._memories = _created(sizes)
         else:
-            self._memory = SharedMemory(name)
-        self._buffer = memoryview(self._memory.buf or b"")
+            self._memories = [SharedMemory(f"{name}{part}") for part in sizes]
+        self._buffers = [memoryview(memory.buf or b"") for memory in self._memories]
         self._streams = [
-            DraftStream(self._buffer[slot * layout.slot_bytes :], DRAFT_CAPACITY)
+            DraftStream(self._buffers[0][slot * layout.slot_bytes :], DRAFT_CAPACITY)
             for slot in range(layout.count)
         ]
 
     @property
     def name(self) -> str:
         """Name by which other processes attach."""
-        return self._memory.name
+        return self._memories[0].name
 
     def stream(self, slot: int) -> DraftStream:
         """Return the draft stream of a slot."""
         return self._streams[slot]
 
     def put(self, slot: int, spec: FeatureSpec, features: Features) -> None:
-        """Copy features into a slot, after its stream has been reset to the window's epoch."""
-        self._view(slot, spec)[:] = features
+        """Copy features to who hears them, after the slot's stream has been reset to the window's epoch."""
+        for view in self._views(slot, spec):
+            view[:] = features
 
     def take(self, slot: int, spec: FeatureSpec) -> Features:
         """Return a copy of a slot's features; valid if the slot's epoch is still the window's."""
-        return np.array(self._view(slot, spec))
+        return np.array(self._views(slot, spec)[0])
 
-    def _view(self, slot: int, spec: FeatureSpec) -> Features:
-        start = slot * self.layout.slot_bytes + DraftStream.bytes_needed(DRAFT_CAPACITY)
-        for other in self.layout.specs[: self.layout.specs.index(spec)]:
-            start += _bytes_of(other)
-        return np.frombuffer(self._buffer, np.float32, int(np.prod(spec.shape)), start).reshape(spec.shape)
+    def _views(self, slot: int, spec: FeatureSpec) -> list[Features]:
+        """Return where features lie, the target's first."""
+        places = []
+        if spec == self.layout.target and len(self._buffers) > 1:
+            places.append((self._buffers[1], slot * _bytes_of(spec)))
+        if spec == self.layout.drafter:
+            start = slot * self.layout.slot_bytes + DraftStream.bytes_needed(DRAFT_CAPACITY)
+            places.append((self._buffers[0], start))
+        size = int(np.prod(spec.shape))
+        return [
+            np.frombuffer(buffer, np.float32, size, start).reshape(spec.shape) for buffer, start in places
+        ]
 
     def close(self) -> None:
         """Let go of the memory in this process."""
         for stream in self._streams:
             stream.close()
         self._streams.clear()
-        self._buffer.release()
-        self._memory.close()
+        for buffer, memory in zip(self._buffers, self._memories, strict=True):
+            buffer.release()
+            memory.close()
 
     def unlink(self) -> None:
         """Remove the memory; it is gone once all processes have let go of it."""
-        self._memory.unlink()
+        for memory in self._memories:
+            memory.unlink()
+
+
+def _created(sizes: Mapping[str, int]) -> list[SharedMemory]:
+    """Make pieces of shared memory whose names begin alike. Raises `ModelError`."""
+    name = f"{_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
+    made: list[SharedMemory] = []
+    try:
+        for part, size in sizes.items():
+            made.append(SharedMemory(f"{name}{part}", create=True, size=size))
+            _reserve(made[-1].name, size)
+    except OSError as error:
+        for memory in made:
+            memory.close()
+            memory.unlink()
+        raise ModelError(
+            f"there is no shared memory for the models' processes: {error.strerror}",
+            f"{sum(sizes.values()) / 1e6:.0f} MB are needed; containers take --shm-size",
+        ) from error
+    return made
+
+
+def _reserve(name: str, size: int) -> None:
+    """Have Linux make room: it gives out what it may not have, and ends by SIGBUS whoever writes there."""
+    with suppress(FileNotFoundError):  # other systems do not show it as a file
+        descriptor = os.open(_LINUX / name, os.O_RDWR)
+        try:
+            os.posix_fallocate(descriptor, 0, size)
+        finally:
+            os.close(descriptor)
 
 
 def _sweep() -> None:
-    """Remove what is left of runs all of whose processes were killed; Linux shows shared memory as files."""
-    for path in Path("/dev/shm").glob(f"{_PREFIX}*-*"):
+    """Remove what is left of runs all of whose processes were killed, where it can be seen."""
+    for path in _LINUX.glob(f"{_PREFIX}*-*"):
         process = path.name.removeprefix(_PREFIX).partition("-")[0]
         if process.isdecimal() and not is_alive(int(process)):
             with suppress(OSError):

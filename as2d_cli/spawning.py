@@ -1,7 +1,8 @@
 """Starts processes that a Ctrl-C at the terminal does not reach, and that do not run the main script anew.
 
 The terminal sends SIGINT to all processes of the command at once. What it means is the main process's
-to decide; a process that is still importing would answer it with a traceback.
+to decide; a process that is still importing would answer it with a traceback. So it is with the other
+signals that ask for an end, as long as a process is being started.
 
 multiprocessing imports the main script in every process that it spawns, in case that what is to run there is
 defined in it. Ours never is; left alone, a script of a few lines that calls this package would start itself
@@ -10,15 +11,21 @@ over and over, and a prompt has no script to import.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.context import SpawnProcess
-from types import ModuleType
+from types import FrameType, ModuleType
+from typing import TypeAlias
+
+from as2d_cli.stops import STOPS
+
+_Handler: TypeAlias = Callable[[int, FrameType | None], object] | int | None
 
 
 def is_alive(process: int) -> bool:
@@ -34,10 +41,10 @@ def is_alive(process: int) -> bool:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold back a Ctrl-C until the block is done; processes started in it never see one.
+    """Hold back the signals that ask for an end until the block is done; processes started in it see none.
 
-    Blocking the signal is for the processes, which inherit that. Here it is not enough: the system then
-    gives the signal to another thread, and Python runs the handler in this one all the same.
+    Blocking the signals is for the processes, which inherit that. Here it is not enough: the system then
+    gives a signal to another thread, and Python runs the handler in this one all the same.
     """
     with _unhandled(), _blocked():
         yield
@@ -49,13 +56,16 @@ def _unhandled() -> Iterator[None]:
         yield
         return
     held: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: held.append(number))
+    before: dict[signal.Signals, _Handler] = {
+        number: signal.signal(number, lambda number, frame: held.append(number)) for number in sorted(STOPS)
+    }
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
-        if held:
-            signal.raise_signal(signal.SIGINT)
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        for one in dict.fromkeys(held):
+            signal.raise_signal(one)
 
 
 @contextmanager
@@ -63,7 +73,7 @@ def _blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
     try:
         yield
     finally:
@@ -71,11 +81,33 @@ def _blocked() -> Iterator[None]:
 
 
 def start(process: SpawnProcess) -> None:
-    """Start `process` with SIGINT blocked in it; the main process gets one that comes meanwhile."""
+    """Start `process` with `STOPS` blocked in it; the main process gets one that comes meanwhile.
+
+    The process calls `follow_parent` first of all.
+    """
     if hasattr(signal, "pthread_sigmask"):
-        resource_tracker.ensure_running()  # now: its own start would unblock SIGINT
+        with uninterrupted():  # the tracker of shared memory, too, must live on
+            resource_tracker.ensure_running()  # now: its start unblocks signals
     with uninterrupted():
         _start_without_main(process)
+
+
+def follow_parent() -> None:
+    """Leave Ctrl-C to the process that started this one, and end when that one ends, even if it is killed.
+
+    A thread waits for that: the main one may be at work, or hang, for as long as it likes.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
+    if (parent := multiprocessing.parent_process()) is not None:
+        threading.Thread(target=_end_after, args=(parent.join,), daemon=True).start()
+
+
+def _end_after(event: Callable[[], None]) -> None:
+    with suppress(OSError):  # its file was closed by whatever goes wrong here
+        event()
+    os._exit(1)
 
 
 def _start_without_main(process: SpawnProcess) -> None:

@@ -23,7 +23,7 @@ from as2d_cli.fetch import Progress, fetch, silent
 from as2d_cli.model_sources import NoSource
 from as2d_cli.paths import cache_root
 from as2d_cli.registry import ModelEntry
-from as2d_cli.spawning import start
+from as2d_cli.spawning import follow_parent, start
 
 
 def ensure(entry: ModelEntry, progress: Progress = silent) -> Path:
@@ -114,7 +114,7 @@ def _make(entry: ModelEntry, folder: Path, progress: Progress) -> None:
         source = fetch(entry, staging / "source", progress)
         progress(f"converting {entry.name}", 0, None)
         _convert(entry, source, staging)
-        cache.write_manifest(staging / "model", entry.name)
+        cache.write_manifest(staging / "model")
         cache.discard(folder)  # there, but not whole
         (staging / "model").rename(folder)
     finally:
@@ -142,7 +142,7 @@ def _convert(entry: ModelEntry, source: Path, staging: Path) -> None:
     start(process)
     sender.close()
     try:
-        failure = _receive(receiver)
+        is_over, failure = _receive(receiver)
         process.join()
     finally:
         process.kill()  # does nothing to one that has ended
@@ -150,7 +150,7 @@ def _convert(entry: ModelEntry, source: Path, staging: Path) -> None:
         receiver.close()
     if failure is not None:
         raise failure
-    if process.exitcode != 0:
+    if not is_over or process.exitcode != 0:  # native code that calls exit() has converted nothing
         cause = _why_process_failed(process.exitcode or 0, log)
         raise ModelError(f"model {entry.name!r}: conversion failed: {cause}")
     if not any((staging / "model").iterdir()) and not isinstance(entry.source, NoSource):
@@ -159,6 +159,7 @@ def _convert(entry: ModelEntry, source: Path, staging: Path) -> None:
 
 def _convert_here(entry: ModelEntry, source: Path, destination: Path, log: Path, answer: Connection) -> None:
     """Body of the conversion process; native converters write to the descriptors, past sys.stdout."""
+    follow_parent()
     with log.open("wb") as file, Path(os.devnull).open("rb") as nothing:
         os.dup2(nothing.fileno(), 0)  # standard input is audio, or somebody else's
         os.dup2(file.fileno(), 1)
@@ -167,15 +168,16 @@ def _convert_here(entry: ModelEntry, source: Path, destination: Path, log: Path,
         plugins.convert(entry, source, destination)
     except As2dError as error:
         answer.send(error)
+    else:
+        answer.send(None)
 
 
-def _receive(receiver: Connection) -> As2dError | None:
-    """Return the error that the process sent, or None if it ended without one."""
+def _receive(receiver: Connection) -> tuple[bool, As2dError | None]:
+    """Return whether the process came to its end, and the error that it sent, if any."""
     try:
-        error = receiver.recv()
-    except EOFError:
-        return None
-    return error if isinstance(error, As2dError) else None
+        return True, receiver.recv()
+    except (EOFError, OSError):
+        return False, None
 
 
 def _why_process_failed(exit_code: int, log: Path) -> str:

@@ -8,10 +8,9 @@ drafts into shared memory and learns nothing of the target's text.
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Connection
@@ -39,12 +38,13 @@ from as2d_cli.decoding import (
 )
 from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.decoding.protocols import Drafter, DrafterSpec, Target, TargetSession, TargetSpec, Tokenizer
-from as2d_cli.errors import As2dError, DecodeError
+from as2d_cli.errors import As2dError, DecodeError, ModelError, described
 from as2d_cli.inner_drafts import InnerDrafts
 from as2d_cli.measure import DraftCosts, TargetCosts, measure_drafter, measure_target
 from as2d_cli.outcomes import Course, conclude, trace
 from as2d_cli.registry import ModelEntry
 from as2d_cli.slots import SlotLayout, Slots
+from as2d_cli.spawning import follow_parent
 from as2d_cli.types import Request, Step, WindowResult
 
 _PROGRESS_S = 0.2
@@ -196,7 +196,9 @@ def run_target(pipe: Connection, model: ModelRef, settings: DecodeSettings, inne
             worker = TargetWorker(target, slots, attach.draft_languages, settings, drafts)
             for job in _jobs(pipe, partial(_measured, target)):
                 try:
-                    pipe.send(Done(job.id, worker.decode(job, pipe)))
+                    with plugin_errors("target"):
+                        result = worker.decode(job, pipe)
+                    pipe.send(Done(job.id, result))
                 except As2dError as error:
                     pipe.send(Failed(job.id, error))
 
@@ -218,19 +220,31 @@ def run_drafter(pipe: Connection, model: ModelRef, target: ModelRef) -> None:
         pipe.send(DrafterReady(drafter.spec))
         target_spec: TargetSpec = pipe.recv()
         attach: Attach = pipe.recv()
-        with closing(Slots(attach.layout, attach.name)) as slots:
+        with closing(Slots(attach.layout, attach.name, of_drafter=True)) as slots:
             for job in _jobs(pipe, lambda asked: measure_drafter(drafter, _enough(asked, pipe))):
                 try:
-                    draft_window(drafter, vocabulary, target_spec, slots, job)
+                    with plugin_errors("drafter"):
+                        draft_window(drafter, vocabulary, target_spec, slots, job)
                     pipe.send(Done(job.id))
                 except As2dError as error:
                     pipe.send(Failed(job.id, error))
 
 
 @contextmanager
+def plugin_errors(model: str) -> Iterator[None]:
+    """Turn whatever a model raises, even an exit of its process, into `DecodeError`: it fails a window."""
+    try:
+        yield
+    except As2dError:
+        raise
+    except BaseException as error:
+        raise DecodeError(f"the {model} failed: {described(error)}") from error
+
+
+@contextmanager
 def serving(pipe: Connection) -> Iterator[None]:
     """Set up a worker process and turn the end of the main process into a quiet end of this one."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the main process's to handle
+    follow_parent()
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1):  # workers never read stdin, and native code must not write results
         os.dup2(null, descriptor)
@@ -241,6 +255,12 @@ def serving(pipe: Connection) -> Iterator[None]:
         pass
     except As2dError as error:
         pipe.send(Failed(LOADING, error))
+    except BaseException as error:  # whatever a plugin may raise: one line from the main process
+        if os.environ.get("AS2D_DEBUG"):
+            raise
+        with suppress(OSError):
+            pipe.send(Failed(LOADING, ModelError(f"a model failed: {described(error)}")))
+        raise SystemExit(1) from error
 
 
 def _jobs(pipe: Connection, measure: Callable[[Measure], TargetCosts | DraftCosts]) -> Iterator[Job]:
@@ -345,7 +365,10 @@ class TargetWorker:
         policy = self._policies.setdefault(settings.name, settings.policy(LUCK if self._searches else None))
         told, tokens = time.perf_counter(), 0
         steps = decode(session, draft, aligner, policy, end_id=self._target.spec.end_id)
+        vocab_size = self._target.spec.vocab_size
         for count, step in enumerate(steps, start=1):
+            if not all(0 <= token < vocab_size for token in step.tokens):
+                raise DecodeError(f"the target decided {step.tokens}, not all of which are tokens of its own")
             tokens += len(step.tokens)
             yield step
             if (now := time.perf_counter()) - told > _PROGRESS_S:
@@ -354,7 +377,7 @@ class TargetWorker:
 
 
 def draft_window(drafter: Drafter, vocabulary: Tokenizer, target: TargetSpec, slots: Slots, job: Job) -> None:
-    """Write the draft of one window into its slot. Raises `DecodeError` for whatever the drafter raises."""
+    """Write the draft of one window into its slot. Raises whatever the drafter raises."""
     writer = slots.stream(job.slot).writer(job.epoch)
     features = slots.take(job.slot, drafter.spec.features)
     if writer.cancelled:  # the slot has been given on: the features may be another window's
@@ -362,9 +385,6 @@ def draft_window(drafter: Drafter, vocabulary: Tokenizer, target: TargetSpec, sl
     try:
         retokenizer = Retokenizer(drafter.tokenizer, vocabulary, target.vocab_size)
         fill(writer, drafter.draft(features, job.request), retokenizer, end_id=target.end_id)
-    except As2dError:
+    except BaseException:
         writer.finish(DraftState.FAILED)
         raise
-    except Exception as error:  # a drafter may fail in any way, and may only ever cost speed
-        writer.finish(DraftState.FAILED)
-        raise DecodeError(f"the drafter failed: {type(error).__name__}: {error}") from error

@@ -18,7 +18,7 @@ class Recorder:
 
     def draft(self, view):
         self.views.append(view)
-        if isinstance(self.answer, Exception):
+        if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer
 
@@ -76,3 +76,9 @@ def test_only_the_latest_windows_are_kept():
     drafts.draft((1, 0), Request(), session())
     earlier = recorder.views[0].earlier
     assert (len(earlier), earlier[0].index) == (MAX_EARLIER, 5)
+
+
+@pytest.mark.parametrize("answer", [[2**40], [None], 7, SystemExit(0)], ids=repr)
+def test_whatever_is_wrong_with_a_draft_is_an_error_of_the_draft(answer):
+    with pytest.raises(DecodeError, match="the drafter failed"):
+        InnerDrafts(Recorder(answer), 10).draft((0, 0), Request(), session())

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from as2d_cli.errors import ModelError
 from as2d_cli.slots import SlotLayout, Slots
 from as2d_cli.types import FeatureSpec
 
@@ -43,3 +44,26 @@ def test_memory_of_a_run_that_was_killed_with_all_its_processes_is_removed_by_th
     running.unlink()
     with pytest.raises(FileNotFoundError):
         SharedMemory(slots.name)
+
+
+def test_a_drafter_that_writes_over_all_its_memory_changes_nothing_that_the_target_hears():
+    layout = SlotLayout(2, SPEC, SPEC)
+    with closing(Slots(layout)) as ours, closing(Slots(layout, ours.name, of_drafter=True)) as theirs:
+        for slot in range(2):
+            ours.put(slot, SPEC, np.full(SPEC.shape, slot, np.float32))
+            assert (theirs.take(slot, SPEC) == slot).all()
+        for buffer in theirs._buffers:
+            buffer[:] = b"\xff" * len(buffer)
+        assert all((ours.take(slot, SPEC) == slot).all() for slot in range(2))
+        ours.unlink()
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="shared memory is not seen as files here")
+def test_memory_that_the_system_does_not_have_is_an_error_and_not_a_crash_later(monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(ModelError, match=r"no shared memory.*No space left"):
+        Slots(SlotLayout(1, SPEC, None))
+    assert list(Path("/dev/shm").glob(f"as2d-{os.getpid()}-*")) == []

@@ -51,7 +51,7 @@ def test_a_model_in_the_cache_is_used_without_source_lock_or_conversion(entry, t
     folder = cache.converted_folder(converted, "as2d-toy/7")
     folder.mkdir(parents=True)
     (folder / "whole.bin").write_bytes(b"made earlier")
-    cache.write_manifest(folder, converted.name)
+    cache.write_manifest(folder)
     assert weights.ensure(converted) == folder
     assert weights.find(converted) == folder
     assert not (tmp_path / "cache" / "locks").exists()
@@ -124,6 +124,7 @@ def test_missing_files_of_a_path_source_are_named(entry):
         ("nothing", ModelError, "converted it into nothing"),
         ("refuse", PluginError, "plugin 'toy'.*does not convert it"),
         pytest.param("crash", ModelError, "ended by SIGTERM", marks=POSIX_ONLY),
+        ("leave", ModelError, "chatter of a native converter"),
     ],
 )
 def test_a_failed_conversion_is_one_error_and_leaves_nothing_in_the_cache(entry, mode, error, message):
@@ -167,9 +168,28 @@ def test_a_broken_manifest_makes_a_conversion_count_as_missing(entry, text):
 def test_verifying_finds_a_changed_byte_that_the_size_does_not_show(entry):
     folder = weights.ensure(entry)
     assert cache.damaged_files(folder) == []
-    (folder / "inner" / "words").write_text("SOME WORDz")
-    assert cache.is_whole(folder)
+    words = folder / "inner" / "words"
+    known = words.stat()
+    words.write_text("SOME WORDz")
+    os.utime(words, ns=(known.st_atime_ns, known.st_mtime_ns))
+    assert cache.is_whole(folder), "as only a failing disk does it"
     assert cache.damaged_files(folder) == ["inner/words"]
+
+
+def test_a_conversion_that_something_has_written_into_is_made_again(entry):
+    folder = weights.ensure(entry)
+    (folder / "inner" / "words").write_text("SOME WORDz")
+    assert weights.find(entry) is None
+    assert weights.ensure(entry) == folder
+    assert (folder / "inner" / "words").read_text() == "SOME WORDS"
+
+
+def test_files_that_were_merely_touched_are_looked_through_once(entry, monkeypatch):
+    folder = weights.ensure(entry)
+    os.utime(folder / "inner" / "words", (1, 1))
+    assert cache.is_whole(folder)
+    monkeypatch.setattr(cache, "sha256_of", None)
+    assert cache.is_whole(folder)
 
 
 def test_removing_a_model_deletes_all_of_it_and_nothing_of_its_namesakes(entry):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import cast
@@ -12,9 +12,9 @@ from typing import cast
 from as2d_cli import plugins
 from as2d_cli.decoding import Channel, Coupling, Follower
 from as2d_cli.decoding.protocols import Drafter, SessionDrafter, TargetSpec, Tokenizer
-from as2d_cli.errors import As2dError, DecodeError, PluginError
+from as2d_cli.errors import As2dError, PluginError
 from as2d_cli.slots import Slots
-from as2d_cli.workers import Attach, DrafterReady, Failed, Job, ModelRef, serving
+from as2d_cli.workers import Attach, DrafterReady, Failed, Job, ModelRef, plugin_errors, serving
 
 EPOCHS = 4096
 """Drafts that one window may begin: one per target pass, and no text is as long."""
@@ -64,21 +64,10 @@ def _answer(
     drafter: SessionDrafter, vocabulary: Tokenizer, target: TargetSpec, slots: Slots, job: Job
 ) -> Followed | Failed:
     try:
-        with plugin_errors():
+        with plugin_errors("drafter"):
             return Followed(job.id, follow(drafter, vocabulary, target, slots, job))
     except As2dError as error:
         return Failed(job.id, error)
-
-
-@contextmanager
-def plugin_errors() -> Iterator[None]:
-    """Turn whatever a plugin raises into `DecodeError`: a mode then ends, but not the run."""
-    try:
-        yield
-    except As2dError:
-        raise
-    except Exception as error:
-        raise DecodeError(f"a model failed: {type(error).__name__}: {error}") from error
 
 
 def follow(

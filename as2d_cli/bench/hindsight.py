@@ -74,7 +74,7 @@ def _recorder(target: ModelRef, drafter: ModelRef, spec: TargetSpec) -> Iterator
             raise ready.error
         if not isinstance(ready, DrafterReady):
             raise ModelError(f"the drafter's process {worker.how_it_ended()} while loading")
-        slots = Slots(SlotLayout(1, ready.spec.features, None))
+        slots = Slots(SlotLayout(1, ready.spec.features, ready.spec.features))
         try:
             worker.send(spec)
             worker.send(Attach(slots.name, slots.layout))

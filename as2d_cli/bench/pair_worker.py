@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from typing import cast
 
 from as2d_cli import plugins
-from as2d_cli.bench.follower import channel, load_session_drafter, plugin_errors
+from as2d_cli.bench.follower import channel, load_session_drafter
 from as2d_cli.bench.modes import COUPLED
 from as2d_cli.decoding import (
     EMPTY,
@@ -31,7 +31,7 @@ from as2d_cli.errors import As2dError
 from as2d_cli.outcomes import Course, conclude
 from as2d_cli.slots import Slots
 from as2d_cli.types import Request, Step, WindowResult, WindowTrace
-from as2d_cli.workers import Attach, DecodeSettings, Done, Failed, Job, ModelRef, serving
+from as2d_cli.workers import Attach, DecodeSettings, Done, Failed, Job, ModelRef, plugin_errors, serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def run_pair(pipe: Connection, target_model: ModelRef, drafter_model: ModelRef) 
 
 def _answer(worker: PairWorker, job: Job) -> Done | Failed:
     try:
-        with plugin_errors():
+        with plugin_errors("model"):
             return Done(job.id, worker.decode(job))
     except As2dError as error:
         return Failed(job.id, error)

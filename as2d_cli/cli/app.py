@@ -5,6 +5,7 @@ A sub-command's module is imported when it is called, not before, so that help a
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import sys
@@ -17,7 +18,8 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from as2d_cli import __version__
-from as2d_cli.cli.exit_codes import ExitCode, exit_code
+from as2d_cli.cli.exit_codes import ExitCode, code_of_stop, end_in_order, exit_code
+from as2d_cli.cli.messages import say, silence
 from as2d_cli.errors import As2dError
 from as2d_cli.tables import suggestion
 
@@ -66,23 +68,30 @@ class LazyGroup(TyperGroup):
         except As2dError as error:
             if os.environ.get("AS2D_DEBUG"):
                 raise
-            typer.echo(f"as2d: error: {error.message}", err=True)
+            say(f"as2d: error: {error.message}")
             if error.hint:
-                typer.echo(f"hint: {error.hint}", err=True)
+                say(f"hint: {error.hint}")
             raise typer.Exit(exit_code(error)) from error
-        except KeyboardInterrupt as error:
-            raise typer.Exit(ExitCode.INTERRUPTED) from error
+        except KeyboardInterrupt as stop:
+            raise typer.Exit(code_of_stop(stop)) from stop
         except BrokenPipeError as error:  # `as2d ... | head`: whoever read the results has had enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nor may the last flush fail
+            silence(sys.stdout)
             raise typer.Exit(ExitCode.PIPE_CLOSED) from error
-        except (
-            OSError
-        ) as error:  # a full disk behind standard output; files of our own tell theirs as As2dError
+        except (OSError, MemoryError) as error:
             if os.environ.get("AS2D_DEBUG"):
                 raise
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            typer.echo(f"as2d: error: {error.filename or 'standard output'}: {error.strerror}", err=True)
+            silence(sys.stdout)
+            say(f"as2d: error: {_refused(error)}")
             raise typer.Exit(ExitCode.SOME_FAILED) from error
+
+
+def _refused(error: OSError | MemoryError) -> str:
+    """Return what the system refuses, and why. Files of our own tell theirs as `As2dError`."""
+    if isinstance(error, MemoryError):
+        return "out of memory"
+    of_disks = error.errno in {errno.ENOSPC, errno.EFBIG, errno.EIO}
+    where = error.filename or ("standard output" if of_disks else "the system")
+    return f"{where}: {error.strerror or error}"
 
 
 def _meant(word: str) -> str:
@@ -128,4 +137,5 @@ def _fill_closed_streams() -> None:
 def main() -> None:
     """Run the command with the process's arguments and exit."""
     _fill_closed_streams()
+    end_in_order()
     app(prog_name="as2d")

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from as2d_cli.cli.exit_codes import ExitCode
+from as2d_cli.cli.exit_codes import ExitCode, code_of_stop
 from as2d_cli.cli.messages import Messages
 from as2d_cli.cli.parameters import READER, AskOptions, BatchOptions
-from as2d_cli.cli.run import interrupt
 from as2d_cli.cli.settings import configured
 from as2d_cli.errors import As2dError, RequestError
 from as2d_cli.sources import printable
@@ -43,7 +42,6 @@ def ask(options: AskOptions) -> ExitCode:
 
     if not options.files and options.files_from is None:
         raise typer.BadParameter("Missing argument 'FILE...'.")
-    interrupt()
     request, notes = ask_request(options)
     messages = Messages(quiet=options.is_quiet, verbose=options.is_verbose)
     for note in notes:
@@ -130,9 +128,9 @@ class _Run:
                     with self.display.aside():
                         self._tell(answer)
                         self.answers.answer(answer)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             self._conclude(self.asking.report(interrupted=True))
-            return ExitCode.INTERRUPTED
+            return code_of_stop(stop)
         except As2dError:
             report = self.asking.report(interrupted=True)
             if not report.is_empty:

@@ -1,14 +1,17 @@
-"""What the exit code of a command means."""
+"""What the exit code of a command means, and the signals that end one."""
 
 from __future__ import annotations
 
+import signal
 from enum import IntEnum
+from typing import NoReturn
 
 from as2d_cli.errors import As2dError, ModelError, PluginError, RegistryError, RequestError
+from as2d_cli.stops import STOPS
 
 
 class ExitCode(IntEnum):
-    """Exit codes of `as2d`; the last two are what shells show for the signals."""
+    """Exit codes of `as2d`; the last ones are what shells show for the signals."""
 
     OK = 0
     SOME_FAILED = 1
@@ -16,8 +19,38 @@ class ExitCode(IntEnum):
     USAGE = 2
     UNAVAILABLE = 3
     """A model, plugin or device cannot be used."""
+    HUNG_UP = 129
     INTERRUPTED = 130
     PIPE_CLOSED = 141
+    TERMINATED = 143
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asks for an end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def end_in_order() -> None:
+    """Have Ctrl-C, SIGTERM and SIGHUP end a command in order at first, and at once the second time.
+
+    What is ignored from the start stays so: `nohup`, and Ctrl-C in a script's background, are meant.
+    """
+    for number in STOPS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _stop)
+
+
+def _stop(number: int, frame: object) -> NoReturn:
+    signal.signal(number, signal.SIG_DFL)
+    raise Stopped(number)
+
+
+def code_of_stop(stop: KeyboardInterrupt) -> ExitCode:
+    """Return the code of a command that was stopped by a signal."""
+    return ExitCode(128 + stop.number) if isinstance(stop, Stopped) else ExitCode.INTERRUPTED
 
 
 def exit_code(error: As2dError) -> ExitCode:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import TextIO
 
 from as2d_cli.errors import As2dError
 from as2d_cli.sources import printable
@@ -34,5 +36,20 @@ class Messages:
 
     def line(self, text: str) -> None:
         """Write one line."""
-        sys.stderr.write(f"as2d: {text}\n")
+        say(f"as2d: {text}")
+
+
+def say(line: str) -> None:
+    """Write one line to stderr; where it cannot be written nothing more is, and the run goes on."""
+    try:
+        sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
+    except OSError:
+        silence(sys.stderr)
+
+
+def silence(stream: TextIO) -> None:
+    """Have what is still to be written to a standard stream vanish, so that the last flush cannot fail."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())
+    os.close(null)

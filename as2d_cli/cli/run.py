@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import typer
 
-from as2d_cli.cli.exit_codes import ExitCode
+from as2d_cli.cli.exit_codes import ExitCode, code_of_stop
 from as2d_cli.cli.messages import Messages
 from as2d_cli.cli.parameters import BatchOptions
 from as2d_cli.errors import As2dError
@@ -32,7 +31,6 @@ def run(options: BatchOptions) -> ExitCode:
 
     if not options.files and options.files_from is None:
         raise typer.BadParameter("Missing argument 'FILE...'.")
-    interrupt()
     request, notes = batch_request(options)
     messages = Messages(quiet=options.is_quiet, verbose=options.is_verbose)
     for note in notes:
@@ -40,16 +38,6 @@ def run(options: BatchOptions) -> ExitCode:
     with TerminalDisplay(messages, bar=options.progress) as display:
         batch = Batch(request, display)
         return _Run(batch, messages, display, JsonResults() if options.json else TextResults()).show()
-
-
-def interrupt() -> None:
-    """Have Ctrl-C end a run in order at first, and at once the second time."""
-    signal.signal(signal.SIGINT, _interrupt)
-
-
-def _interrupt(number: int, frame: object) -> NoReturn:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    raise KeyboardInterrupt
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +57,9 @@ class _Run:
                     with self.display.aside():
                         self._tell(outcome)
                         self.results.file(outcome)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             self._conclude(self.batch.report(interrupted=True))
-            return ExitCode.INTERRUPTED
+            return code_of_stop(stop)
         except As2dError:
             report = self.batch.report(interrupted=True)
             if report.done or report.failed:

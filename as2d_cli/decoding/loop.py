@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+import numpy as np
+
 from as2d_cli.decoding.controller import Policy
 from as2d_cli.decoding.protocols import TargetSession
 from as2d_cli.decoding.stream import Clock
@@ -126,7 +128,10 @@ def _ahead(stream: Draft, cursor: int | None, ready: int, limit: int) -> list[in
 
 
 def _forward(session: TargetSession, rows: list[int]) -> list[int]:
-    decided: list[int] = session.forward(rows).tolist()
+    answer = session.forward(rows)
+    if not isinstance(answer, np.ndarray) or answer.dtype.kind != "i" or answer.ndim != 1:
+        raise DecodeError("the target decided no token ids", "report this to the plugin's author")
+    decided: list[int] = answer.tolist()
     if len(decided) != len(rows):
         # MNN's LLM engine does this when the exported graph keeps only the last row's logits.
         raise DecodeError(

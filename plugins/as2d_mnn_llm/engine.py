@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from as2d_cli.decoding.greedy import best_of_rows
 from as2d_cli.errors import ModelError
 from as2d_cli.types import TokenIds
 
@@ -90,13 +91,13 @@ class Engine:
 
     def prefill(self, tokens: Sequence[int]) -> int:
         """Append `tokens`, any number; return the greedy next one after the last."""
-        return int(self._run(tokens, every_row=False)[0].argmax())
+        return int(best_of_rows(self._run(tokens, every_row=False))[0])
 
     def forward(self, tokens: Sequence[int]) -> TokenIds:
         """Append up to `MAX_ROWS` tokens; return the greedy next one after each, shape (len(tokens),)."""
         if not 0 < len(tokens) <= MAX_ROWS:
             raise ModelError(f"a pass of {len(tokens)} rows; expected 1 to {MAX_ROWS}")
-        ids: TokenIds = self._run(tokens, every_row=True).argmax(axis=1).astype(np.int32)
+        ids: TokenIds = best_of_rows(self._run(tokens, every_row=True)).astype(np.int32)
         return ids
 
     def logits(self) -> NDArray[np.float32]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from as2d_cli.decoding.greedy import best_of_rows
 from as2d_cli.types import TokenIds
 from as2d_whisper.model import WhisperModel
 
@@ -34,12 +35,12 @@ class Rules:
         """Return the greedy allowed token of each row, the lowest id on a tie.
 
         `logits` has shape (rows, vocab) and is overwritten; `first_row` is the row, if any, that
-        decides the first token of the text.
+        decides the first token of the text. Raises DecodeError if there are no numbers in a row.
         """
         text = logits[:, : self.allowed]
         text[:, self._always] = -np.inf
         if first_row is not None:
             text[first_row, self._first] = -np.inf
-        columns = text.argmax(axis=1)
+        columns = best_of_rows(text)
         best: TokenIds = (columns if self._kept is None else self._kept[columns]).astype(np.int32)
         return best

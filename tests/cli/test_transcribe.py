@@ -225,6 +225,43 @@ def test_ctrl_c_keeps_what_is_finished_and_says_so(scripted, sound, tmp_path):
     ]
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_request_to_end_keeps_what_is_finished_and_says_so(scripted, sound, tmp_path, number, code):
+    scripted({"step_ms": 20.0}, {"error_rate": 0.9})
+    process = start([sound(f"{number}.wav").name for number in range(5)] + ["-o", "out", "--json"], tmp_path)
+    first = process.stdout.readline()
+    os.killpg(process.pid, number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert b"Traceback" not in err
+    assert b"as2d: interrupted: " in err
+    report = json.loads(out.splitlines()[-1])["report"]
+    assert report["interrupted"] is True
+    assert 1 <= report["done"] == len(list((tmp_path / "out").iterdir())) < 5
+    assert first
+
+
+def test_a_run_that_is_to_outlive_its_terminal_does(scripted, sound, tmp_path):
+    scripted({"step_ms": 20.0}, {"error_rate": 0.9})
+    command = ["nohup", AS2D, "transcribe", sound("a.wav").name, sound("b.wav").name, "-f", "txt"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    process.stdout.readline()
+    process.send_signal(signal.SIGHUP)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert len(list(tmp_path.glob("*.txt"))) == 2
+
+
+def test_messages_that_cannot_be_written_do_not_end_a_run(scripted, sound, tmp_path):
+    sound("a.wav")
+    script = 'exec "$0" transcribe a.wav missing.wav -f txt 2>/dev/full'
+    ended = subprocess.run(["sh", "-c", script, AS2D], cwd=tmp_path, check=False, stdout=subprocess.DEVNULL)
+    assert ended.returncode == 1
+    assert (tmp_path / "a.txt").exists()
+
+
 @pytest.mark.parametrize("delay_s", [0.3, 0.7, 1.2])
 def test_ctrl_c_while_starting_is_quiet(scripted, sound, tmp_path, delay_s):
     scripted({"step_ms": 500.0})

@@ -279,3 +279,16 @@ def test_a_poor_draft_is_not_a_useless_one():
     reader = paced(poor, 0.0, 0.002, clock)
     run = Run(LONG, reader, clock=clock, row_ms=lambda rows: 10)
     assert (run.tokens, reader.state) == (LONG, DraftState.ENDED)
+
+
+@pytest.mark.parametrize(
+    "answer", [None, [5], np.array([np.nan], np.float32), np.array([[5]])], ids=["none", "list", "nan", "2d"]
+)
+def test_a_target_that_decides_no_token_ids_is_an_error(answer):
+    class Confused(ScriptedSession):
+        def forward(self, tokens):
+            return answer
+
+    session = Confused(TEXT, prompt=PROMPT, vocab_size=VOCAB, max_tokens=200)
+    with pytest.raises(DecodeError, match="no token ids"):
+        next(decode(session, EMPTY, Aligner(), FixedBudget(0), end_id=END))
