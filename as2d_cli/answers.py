@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from as2d_cli.errors import As2dError
+from as2d_cli.messages import DecodeSettings
 from as2d_cli.passages import is_found
 from as2d_cli.registry import ModelEntry
 from as2d_cli.report import RunReport
 from as2d_cli.requests import BatchRequest
 from as2d_cli.types import DecodeStats, Span
-from as2d_cli.workers import DecodeSettings
 
 NOTHING_FOUND = "Not in the recording."
 """The answer to every question about a recording in which nothing is said."""

@@ -20,6 +20,7 @@ from as2d_cli.engine import Engine, EngineSettings, WindowOutcome
 from as2d_cli.errors import OutputError, PluginError, RequestError
 from as2d_cli.guard import DraftGuard
 from as2d_cli.languages import LANGUAGES
+from as2d_cli.messages import ModelRef, Progress
 from as2d_cli.outputs import plan
 from as2d_cli.pipeline import FileWork, Pipeline
 from as2d_cli.registry import ModelEntry, cannot
@@ -30,7 +31,6 @@ from as2d_cli.selection import Selection
 from as2d_cli.sources import printable
 from as2d_cli.subtitles import lay_out
 from as2d_cli.types import Request, Transcript
-from as2d_cli.workers import ModelRef, Progress
 
 
 class Display:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from as2d_cli.decoding.protocols import DrafterSpec, TargetSpec
+from as2d_cli.messages import LOADING, Attach, DrafterReady, Failed, Job, ModelRef
 from as2d_cli.processes import MAX_DEATHS, Worker
 from as2d_cli.types import Request
-from as2d_cli.workers import LOADING, Attach, DrafterReady, Failed, Job, ModelRef, run_drafter
+from as2d_cli.workers import run_drafter
 
 MAX_WAITING = 8
 """Drafts asked for and not yet answered, at most: more than that the pipe may not hold."""

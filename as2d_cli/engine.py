@@ -19,22 +19,12 @@ from as2d_cli.errors import As2dError, DecodeError, ModelError
 from as2d_cli.features import log_mel
 from as2d_cli.guard import DraftGuard
 from as2d_cli.measure import PairCosts
+from as2d_cli.messages import Attach, DecodeSettings, Done, Failed, Job, Message, ModelRef, Progress, Told
 from as2d_cli.rehearsal import rehearse
 from as2d_cli.slots import SlotLayout, Slots
 from as2d_cli.spawning import uninterrupted
 from as2d_cli.target_process import TargetProcess
 from as2d_cli.types import FeatureSpec, Request, Window, WindowResult
-from as2d_cli.workers import (
-    Attach,
-    DecodeSettings,
-    Done,
-    Failed,
-    Job,
-    Message,
-    ModelRef,
-    Progress,
-    Told,
-)
 
 SLOTS = 4
 """Windows in work or handed out ahead: the drafter may run up to three windows ahead of the target."""
@@ -73,10 +63,6 @@ class EngineSettings:
     decode: DecodeSettings = field(default_factory=DecodeSettings)
 
 
-def _ignore(value: object) -> None:
-    """Take a message that nobody wants."""
-
-
 class Engine:
     """A target and perhaps a drafter at work. Use as a context manager."""
 
@@ -84,8 +70,8 @@ class Engine:
         self,
         settings: EngineSettings,
         *,
-        note: Callable[[str], None] = _ignore,
-        progress: Callable[[Progress], None] = _ignore,
+        note: Callable[[str], None] = lambda _: None,
+        progress: Callable[[Progress], None] = lambda _: None,
     ) -> None:
         """Nothing starts before the context is entered. `note` takes warnings for the user."""
         self._settings = settings

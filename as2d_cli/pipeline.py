@@ -69,10 +69,6 @@ class FileWork:
         )
 
 
-def _ignore(work: FileWork, outcome: WindowOutcome) -> None:
-    """Take a window that nobody wants to know of."""
-
-
 class Pipeline:
     """Transcribes files through one engine."""
 
@@ -84,7 +80,7 @@ class Pipeline:
         compare: bool = False,
         vad: bool = True,
         guard: DraftGuard | None = None,
-        on_window: Callable[[FileWork, WindowOutcome], None] = _ignore,
+        on_window: Callable[[FileWork, WindowOutcome], None] = lambda _, __: None,
     ) -> None:
         """With `compare`, every window is decoded target-only as well, and the tokens are compared.
 

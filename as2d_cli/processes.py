@@ -7,8 +7,8 @@ import multiprocessing
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 
+from as2d_cli.messages import Message
 from as2d_cli.spawning import start
-from as2d_cli.workers import Message
 
 MAX_DEATHS = 3
 """Deaths of the drafter in all, or of the target in a row, after which it is given up."""

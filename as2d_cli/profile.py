@@ -15,9 +15,9 @@ from as2d_cli.budget import CAPS, Budget, PlainCosts, choose_budget
 from as2d_cli.device import device, fixed_work_ms
 from as2d_cli.errors import As2dError
 from as2d_cli.measure import ROWS, DraftCosts, PairCosts, TargetCosts
+from as2d_cli.messages import ModelRef
 from as2d_cli.paths import cache_root
 from as2d_cli.weights import as_loaded
-from as2d_cli.workers import ModelRef
 from as2d_cli.writers import write_atomic
 
 FORMAT = 3
@@ -29,10 +29,6 @@ DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionErr
 _KEY = ("format", "device", "mnn", "target", "drafter", "threads")
 _TOO_MUCH = 1e13
 """More ms, bytes and seconds of any clock than there can be; a date can still be made of it."""
-
-
-def _ignore(text: str) -> None:
-    """Take a note that nobody wants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +75,7 @@ def path_of(key: dict[str, str]) -> Path:
     return profiles_folder() / f"{digest}.json"
 
 
-def load(key: dict[str, str], note: Callable[[str], None] = _ignore) -> Profile | None:
+def load(key: dict[str, str], note: Callable[[str], None] = lambda _: None) -> Profile | None:
     """Return the stored profile with this key; None, with a `note`, if it cannot be trusted."""
     try:
         path = path_of(key)

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from as2d_cli.errors import ModelError
 from as2d_cli.measure import DraftCosts, PairCosts, TargetCosts
+from as2d_cli.messages import Attach, Failed, Measure, Measured
 from as2d_cli.processes import PATIENCE_S, Worker
 from as2d_cli.target_process import TargetProcess
-from as2d_cli.workers import Attach, Failed, Measure, Measured
 
 _ALONE_S, _TOGETHER_S = 1.0, 2.0
 """How long measuring takes, at least: each model alone, then both."""

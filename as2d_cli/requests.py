@@ -9,11 +9,11 @@ from as2d_cli import plugins, weights
 from as2d_cli.device import usable_cpus
 from as2d_cli.errors import As2dError, RequestError
 from as2d_cli.inputs import Input
+from as2d_cli.messages import DecodeSettings
 from as2d_cli.registry import ModelEntry
 from as2d_cli.resume import recipe_of
 from as2d_cli.subtitles import Layout
 from as2d_cli.types import DecodeStats, Request, Task, Transcript
-from as2d_cli.workers import DecodeSettings
 from as2d_cli.writers import SCHEMA_VERSION, SUBTITLES
 
 DRAFTER_THREADS = 1

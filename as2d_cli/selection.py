@@ -12,7 +12,7 @@ from as2d_cli.device import fixed_work_ms, is_quiet
 from as2d_cli.engine import Engine, EngineSettings
 from as2d_cli.errors import ModelError, OutputError
 from as2d_cli.measure import PairCosts, peak_bytes
-from as2d_cli.workers import ModelRef
+from as2d_cli.messages import ModelRef
 
 _DRIFT = 1.3
 """How much slower or faster than when it was measured a device may be before its profile is rescaled."""
@@ -27,7 +27,7 @@ class Selection:
     others: Sequence[ModelRef] = ()
     """Further drafters, used where their profile says that they are better."""
     memory_limit_bytes: int | None = None
-    note: Callable[[str], None] = print
+    note: Callable[[str], None] = lambda _: None
 
     def stored(self) -> tuple[EngineSettings, Budget | None]:
         """Choose by stored profiles; without one of the first drafter, change nothing."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from as2d_cli.errors import ModelError
+from as2d_cli.messages import Attach, DecodeSettings, Failed, ModelRef, TargetReady
 from as2d_cli.processes import MAX_DEATHS, Worker
-from as2d_cli.workers import Attach, DecodeSettings, Failed, ModelRef, TargetReady, run_target
+from as2d_cli.workers import run_target
 
 
 class TargetProcess:

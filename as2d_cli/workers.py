@@ -1,4 +1,4 @@
-"""What runs in the target's and the drafter's process, and the messages between them and the main one.
+"""What runs in the target's and in the drafter's process.
 
 Each worker serves one model. It answers every job, tells its errors as data, and ends when the main
 process does (its pipe closes). Only the target's worker sends results; the drafter's worker writes
@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
-from pathlib import Path
-from typing import TypeAlias
 
 from as2d_cli import plugins
 from as2d_cli.decoding import (
@@ -23,166 +21,39 @@ from as2d_cli.decoding import (
     LUCK,
     Aligner,
     Alignment,
-    AlignMode,
-    Controller,
     DraftReader,
     DraftState,
-    FixedBudget,
-    Hazard,
     PassageFinder,
     Policy,
     Retokenizer,
-    StepCosts,
     decode,
     fill,
 )
-from as2d_cli.decoding.controller import MAX_CANDIDATES
-from as2d_cli.decoding.protocols import Drafter, DrafterSpec, Target, TargetSession, TargetSpec, Tokenizer
+from as2d_cli.decoding.protocols import Drafter, Target, TargetSession, TargetSpec, Tokenizer
 from as2d_cli.errors import As2dError, DecodeError, ModelError, described
 from as2d_cli.inner_drafts import InnerDrafts
 from as2d_cli.measure import DraftCosts, TargetCosts, measure_drafter, measure_target
+from as2d_cli.messages import (
+    LOADING,
+    Attach,
+    DecodeSettings,
+    Done,
+    DrafterReady,
+    Failed,
+    Job,
+    Measure,
+    Measured,
+    ModelRef,
+    Progress,
+    TargetReady,
+    Told,
+)
 from as2d_cli.outcomes import Course, conclude, trace
-from as2d_cli.registry import ModelEntry
-from as2d_cli.slots import SlotLayout, Slots
+from as2d_cli.slots import Slots
 from as2d_cli.spawning import follow_parent
 from as2d_cli.types import Request, Step, WindowResult
 
 _PROGRESS_S = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class ModelRef:
-    """A converted model and how to load it."""
-
-    entry: ModelEntry
-    path: Path
-    threads: int
-    decode_threads: int | None = None
-    """Threads of a target's decode loop, where these are to be fewer: a drafter needs cores, too."""
-
-
-@dataclass(frozen=True, slots=True)
-class TargetReady:
-    """The target is loaded."""
-
-    spec: TargetSpec
-    without_drafter: As2dError | None = None
-    """Why the drafter that was to run in the target's process does not."""
-
-
-@dataclass(frozen=True, slots=True)
-class DrafterReady:
-    """The drafter is loaded."""
-
-    spec: DrafterSpec
-
-
-@dataclass(frozen=True, slots=True)
-class Attach:
-    """Where the slots are, and the languages drafts are useful for (None: all)."""
-
-    name: str
-    layout: SlotLayout
-    draft_languages: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One window to decode or to draft."""
-
-    id: int
-    slot: int
-    epoch: int
-    request: Request
-    duration_s: float
-    group: int
-    """Windows of one file share a group, and its language."""
-    drafted: bool
-    """Whether a draft of this window is being written."""
-    decode: DecodeSettings | None = None
-    """How to decode it; None: as the worker was told when it began."""
-    traced: bool = False
-    """Whether its time line is wanted."""
-    index: int = 0
-    """Place of the window in its group."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """The window in work: tokens and target passes so far."""
-
-    id: int
-    tokens: int
-    steps: int
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A decoded window, or a finished draft (without a result)."""
-
-    id: int
-    result: WindowResult | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A window, or with id -1 the loading of the model, went wrong."""
-
-    id: int
-    error: As2dError
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """Something the user may want to know."""
-
-    note: str
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """Ask a worker to time its model for about so long."""
-
-    seconds: float
-    rounds: int = 2
-    """How often to measure everything, at least."""
-    warm: bool = False
-    """Whether the model has been at work."""
-    until_told: bool = False
-    """Whether to go on until the next message: a model measured beside it must never be alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What a worker measured."""
-
-    costs: TargetCosts | DraftCosts
-
-
-Message: TypeAlias = TargetReady | DrafterReady | Progress | Told | Done | Failed | Measured
-LOADING = -1
-
-
-@dataclass(frozen=True, slots=True)
-class DecodeSettings:
-    """How the target uses drafts."""
-
-    draft_tokens: int | None = None
-    """Candidates per step; None lets the controller choose."""
-    align: AlignMode = "hybrid"
-    cap: int = MAX_CANDIDATES
-    """Most candidates that the controller may choose."""
-    idle_ms: Mapping[int, float] = field(default_factory=dict)
-    busy_ms: Mapping[int, float] = field(default_factory=dict)
-    """What is known of a pass's cost by row count, with the drafter idle and at work."""
-    name: str = ""
-    """Windows with one name share a policy: the first one's, with what it learns from all of them."""
-
-    def policy(self, luck: Sequence[float] | None = None) -> Policy:
-        """Return a new policy, which begins with counts of a `Hazard`, or has learned nothing yet."""
-        if self.draft_tokens is not None:
-            return FixedBudget(self.draft_tokens)
-        return Controller(StepCosts(self.idle_ms, self.busy_ms), Hazard(luck), self.cap)
 
 
 def run_target(pipe: Connection, model: ModelRef, settings: DecodeSettings, inner: ModelRef | None) -> None:

@@ -19,12 +19,12 @@ import ggml
 from as2d_cli import weights
 from as2d_cli.engine import Engine, EngineSettings
 from as2d_cli.fetch import fetch
+from as2d_cli.messages import ModelRef
 from as2d_cli.pipeline import Pipeline
 from as2d_cli.registry import ModelEntry, load_registry
 from as2d_cli.requests import DRAFTER_THREADS, with_context
 from as2d_cli.selection import Selection
 from as2d_cli.types import Request
-from as2d_cli.workers import ModelRef
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from as2d_cli.batch import Batch, Display
 from as2d_cli.device import usable_cpus
 from as2d_cli.errors import ModelError, RequestError
 from as2d_cli.inputs import Input
+from as2d_cli.messages import DecodeSettings
 from as2d_cli.registry import load_registry
 from as2d_cli.requests import BatchRequest
-from as2d_cli.workers import DecodeSettings
 
 
 class Watch(Display):

@@ -15,10 +15,10 @@ from as2d_cli.drafter_process import DrafterProcess
 from as2d_cli.engine import Engine, EngineSettings, WindowTask
 from as2d_cli.errors import DecodeError, ModelError, PluginError
 from as2d_cli.guard import DraftGuard
+from as2d_cli.messages import DecodeSettings, ModelRef
 from as2d_cli.model_sources import NoSource
 from as2d_cli.registry import ModelEntry
 from as2d_cli.types import FeatureSpec, Request, Window
-from as2d_cli.workers import DecodeSettings, ModelRef
 
 SCRIPT = {"seed": 1, "words": 40}
 

@@ -9,10 +9,10 @@ from as2d_cli import profile, selection
 from as2d_cli.engine import Engine, EngineSettings
 from as2d_cli.errors import ModelError
 from as2d_cli.measure import ROWS
+from as2d_cli.messages import ModelRef
 from as2d_cli.model_sources import NoSource
 from as2d_cli.registry import ModelEntry
 from as2d_cli.selection import Selection
-from as2d_cli.workers import ModelRef
 
 
 @pytest.fixture(autouse=True)

@@ -8,11 +8,11 @@ import soundfile
 
 from as2d_cli.engine import Engine, EngineSettings, WindowOutcome
 from as2d_cli.errors import DecodeError
+from as2d_cli.messages import ModelRef
 from as2d_cli.model_sources import NoSource
 from as2d_cli.pipeline import Pipeline
 from as2d_cli.registry import ModelEntry
 from as2d_cli.types import DecodeStats, Request, WindowResult
-from as2d_cli.workers import ModelRef
 
 
 def model(name, **options):

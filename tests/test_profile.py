@@ -5,9 +5,9 @@ import json
 import pytest
 
 from as2d_cli import profile
+from as2d_cli.messages import ModelRef
 from as2d_cli.model_sources import NoSource
 from as2d_cli.registry import ModelEntry
-from as2d_cli.workers import ModelRef
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from as2d_cli.device import is_quiet
 from as2d_cli.engine import Engine
 from as2d_cli.errors import As2dError
 from as2d_cli.measure import PairCosts
-from as2d_cli.workers import DecodeSettings, ModelRef
+from as2d_cli.messages import DecodeSettings, ModelRef
 
 Splits: TypeAlias = Sequence[PairCosts]
 """Costs of a pair by threads of the target's passes, all of them first."""

@@ -13,8 +13,9 @@ from as2d_cli import plugins
 from as2d_cli.decoding import Channel, Coupling, Follower
 from as2d_cli.decoding.protocols import Drafter, SessionDrafter, TargetSpec, Tokenizer
 from as2d_cli.errors import As2dError, PluginError
+from as2d_cli.messages import Attach, DrafterReady, Failed, Job, ModelRef
 from as2d_cli.slots import Slots
-from as2d_cli.workers import Attach, DrafterReady, Failed, Job, ModelRef, plugin_errors, serving
+from as2d_cli.workers import plugin_errors, serving
 
 EPOCHS = 4096
 """Drafts that one window may begin: one per target pass, and no text is as long."""

@@ -32,10 +32,11 @@ from as2d_cli.decoding.replay import RecordedWindow
 from as2d_cli.decoding.stream import DraftState
 from as2d_cli.errors import ModelError
 from as2d_cli.features import log_mel
+from as2d_cli.messages import Attach, DrafterReady, Failed, Job, ModelRef
 from as2d_cli.processes import PATIENCE_S, Worker
 from as2d_cli.slots import SlotLayout, Slots
 from as2d_cli.types import Request
-from as2d_cli.workers import Attach, DrafterReady, Failed, Job, ModelRef, run_drafter
+from as2d_cli.workers import run_drafter
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any
 from as2d_cli import __version__
 from as2d_cli.device import device
 from as2d_cli.discovery import list_plugins
-from as2d_cli.workers import ModelRef
+from as2d_cli.messages import ModelRef
 
 _GIT_S = 5.0
 

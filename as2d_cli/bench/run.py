@@ -21,7 +21,7 @@ from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.engine import Engine, EngineSettings
 from as2d_cli.errors import As2dError
 from as2d_cli.guard import DraftGuard
-from as2d_cli.workers import ModelRef
+from as2d_cli.messages import ModelRef
 
 SPECASR_NOTE = (
     "specasr-asp is SpecASR's truncated single-sequence drafts with recycling; its token tree is left out, "
@@ -92,7 +92,7 @@ class _Run:
             self._note(note)
         wanted = any(mode.name == AUTO for mode in modes) or request.oracle
         self._learn_costs(measure=wanted)
-        auto = choose(self.costs, self._note if wanted else _ignore)
+        auto = choose(self.costs, self._note if wanted else lambda _: None)
         results.provenance["budget"] = asdict(auto)
         modes = settle(modes, auto)
         runners = self._runners(modes, auto)
@@ -207,10 +207,6 @@ class _Run:
         if recorded:
             known = auto if auto.drafter in recorded else Budget(False, "not in the replay")
             self.results.oracle = verdicts(rows, recorded, spec, request.target.threads, known)
-
-
-def _ignore(text: str) -> None:
-    """Take a note that nobody wants."""
 
 
 def _references(windows: Sequence[BenchWindow]) -> dict[str, tuple[str, str | None]]:

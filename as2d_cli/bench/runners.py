@@ -18,10 +18,10 @@ from as2d_cli.engine import Engine, WindowTask
 from as2d_cli.errors import DecodeError, ModelError
 from as2d_cli.features import log_mel
 from as2d_cli.guard import DraftGuard
+from as2d_cli.messages import Attach, DecodeSettings, Done, DrafterReady, Failed, Job, ModelRef
 from as2d_cli.processes import PATIENCE_S, Worker
 from as2d_cli.slots import SlotLayout, Slots
 from as2d_cli.types import Features, FeatureSpec, WindowResult
-from as2d_cli.workers import Attach, DecodeSettings, Done, DrafterReady, Failed, Job, ModelRef
 
 M = TypeVar("M")
 

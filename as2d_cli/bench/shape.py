@@ -18,7 +18,7 @@ from as2d_cli.decoding.replay import Replay, replay
 from as2d_cli.device import is_quiet
 from as2d_cli.engine import Engine, EngineSettings
 from as2d_cli.measure import PairCosts
-from as2d_cli.workers import ModelRef
+from as2d_cli.messages import ModelRef
 
 _LONG_S = 150.0
 """A measurement that took longer is not repeated with other threads."""

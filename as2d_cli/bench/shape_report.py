@@ -12,7 +12,7 @@ from as2d_cli.bench.rows import dumps
 from as2d_cli.bench.shape import Projected, Projection, ShapeCosts
 from as2d_cli.bench.tables import Table, aligned
 from as2d_cli.measure import DraftCosts, TargetCosts
-from as2d_cli.workers import ModelRef
+from as2d_cli.messages import ModelRef
 
 
 def report(

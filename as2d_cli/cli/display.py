@@ -13,7 +13,7 @@ from as2d_cli.batch import Display
 from as2d_cli.cli.fetch_progress import shown_progress
 from as2d_cli.cli.messages import Messages
 from as2d_cli.fetch import Progress as FetchProgress
-from as2d_cli.workers import Progress
+from as2d_cli.messages import Progress
 
 if TYPE_CHECKING:  # rich is slow to import, and only a terminal needs it
     from as2d_cli.cli.progress import Bar

@@ -13,11 +13,11 @@ from as2d_cli.device import usable_cpus
 from as2d_cli.errors import RequestError
 from as2d_cli.inputs import STDIN, Inputs, find_inputs, read_list
 from as2d_cli.languages import AUTO, language_code
+from as2d_cli.messages import DecodeSettings
 from as2d_cli.registry import ModelEntry, Registry, load_registry
 from as2d_cli.requests import WORD_FORMATS, BatchRequest, joined_prompt, with_context
 from as2d_cli.subtitles import Layout
 from as2d_cli.tables import suggestion
-from as2d_cli.workers import DecodeSettings
 from as2d_cli.writers import FORMATS, SUBTITLES
 
 ALL_FORMATS = "all"

@@ -15,8 +15,8 @@ from rich.text import Text
 
 from as2d_cli.audio import open_audio
 from as2d_cli.errors import AudioError
+from as2d_cli.messages import Progress
 from as2d_cli.sources import printable
-from as2d_cli.workers import Progress
 
 _NAME_COLUMNS = 30
 

@@ -13,8 +13,8 @@ import typer
 from as2d_cli.errors import RequestError
 
 if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
+    from as2d_cli.messages import ModelRef
     from as2d_cli.registry import ModelEntry, Registry
-    from as2d_cli.workers import ModelRef
 
 SUFFIX = "-shape"
 """What the names of pairs of shapes end with, and users leave out."""
@@ -62,8 +62,8 @@ def _made(entries: Sequence[ModelEntry], threads: int | None) -> Iterator[list[M
     from as2d_cli import weights
     from as2d_cli.cli.fetch_progress import shown_progress
     from as2d_cli.device import usable_cpus
+    from as2d_cli.messages import ModelRef
     from as2d_cli.requests import DRAFTER_THREADS
-    from as2d_cli.workers import ModelRef
 
     new = [entry.name for entry in entries if entry.name.endswith(SUFFIX) and weights.find(entry) is None]
     try:

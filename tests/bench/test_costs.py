@@ -6,9 +6,9 @@ from as2d_cli.bench.costs import choose, decode_settings, known_costs, staircase
 from as2d_cli.budget import CAPS, Budget, choose_budget
 from as2d_cli.errors import ModelError
 from as2d_cli.measure import ROWS, DraftCosts, PairCosts, TargetCosts
+from as2d_cli.messages import ModelRef
 from as2d_cli.model_sources import NoSource
 from as2d_cli.registry import ModelEntry
-from as2d_cli.workers import ModelRef
 
 
 def pair_costs(draft_ms):

@@ -20,10 +20,10 @@ from as2d_cli.decoding.stream import DraftState
 from as2d_cli.errors import ModelError, PluginError
 from as2d_cli.features import log_mel
 from as2d_cli.measure import ROWS, DraftCosts, PairCosts, TargetCosts
+from as2d_cli.messages import ModelRef
 from as2d_cli.model_sources import NoSource
 from as2d_cli.registry import ModelEntry
 from as2d_cli.types import FeatureSpec, Request, Window
-from as2d_cli.workers import ModelRef
 from as2d_scripted import Script, ScriptedTarget
 
 END = 0

@@ -2,9 +2,9 @@ from pathlib import Path
 
 from as2d_cli.bench import provenance as module
 from as2d_cli.bench.provenance import commit, provenance
+from as2d_cli.messages import ModelRef
 from as2d_cli.model_sources import NoSource
 from as2d_cli.registry import ModelEntry
-from as2d_cli.workers import ModelRef
 
 
 def model(name, folder):

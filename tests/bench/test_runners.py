@@ -14,10 +14,10 @@ from as2d_cli.bench.runners import EngineRunner, PairRunner, peak_bytes
 from as2d_cli.decoding import SERIAL_MODES
 from as2d_cli.engine import Engine, EngineSettings
 from as2d_cli.errors import As2dError, ModelError, PluginError
+from as2d_cli.messages import DecodeSettings, ModelRef
 from as2d_cli.model_sources import NoSource
 from as2d_cli.registry import ModelEntry
 from as2d_cli.types import Window
-from as2d_cli.workers import DecodeSettings, ModelRef
 
 SCRIPT = {"seed": 1, "words": 30}
 COUPLED = Mode("async-coupled", "coupled", "hearer")

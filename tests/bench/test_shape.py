@@ -10,9 +10,9 @@ from as2d_cli.bench.shape import ShapeCosts, project
 from as2d_cli.bench.shape_report import record, report
 from as2d_cli.cli.app import app
 from as2d_cli.measure import ROWS, DraftCosts, PairCosts, TargetCosts
+from as2d_cli.messages import ModelRef
 from as2d_cli.model_sources import NoSource
 from as2d_cli.registry import ModelEntry
-from as2d_cli.workers import ModelRef
 
 
 def measured(threads=2, encode_ms=1000.0, step_ms=50.0, row_ms=2.0, token_ms=5.0):

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from as2d_cli.cli.progress import Bar, Tally, clock
-from as2d_cli.workers import Progress
+from as2d_cli.messages import Progress
 
 A, B = Path("a"), Path("b")
 

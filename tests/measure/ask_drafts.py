@@ -16,10 +16,10 @@ from as2d_cli import transcribe
 from as2d_cli.comparison import Compared
 from as2d_cli.device import usable_cpus
 from as2d_cli.engine import Engine, EngineSettings, WindowTask
+from as2d_cli.messages import ModelRef
 from as2d_cli.registry import load_registry
 from as2d_cli.types import Request, Window
 from as2d_cli.weights import ensure
-from as2d_cli.workers import ModelRef
 
 REQUESTS = {
     "question": "What is it about?",

@@ -9,9 +9,9 @@ from pathlib import Path
 from as2d_cli import weights
 from as2d_cli.engine import Engine, EngineSettings, WindowTask
 from as2d_cli.fetch import fetch
+from as2d_cli.messages import ModelRef
 from as2d_cli.registry import ModelEntry
 from as2d_cli.types import Request, Window
-from as2d_cli.workers import ModelRef
 
 Windows = Sequence[Sequence[Window]]
 """The windows of each clip."""

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from as2d_cli.engine import Engine, EngineSettings, WindowTask
+from as2d_cli.messages import DecodeSettings, ModelRef
 from as2d_cli.registry import load_registry
 from as2d_cli.types import Request, Window
 from as2d_cli.weights import ensure
-from as2d_cli.workers import DecodeSettings, ModelRef
 from as2d_mnn_llm.bpe import LlmTokenizer
 
 pytestmark = pytest.mark.large

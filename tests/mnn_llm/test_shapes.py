@@ -6,9 +6,9 @@ import pytest
 from as2d_cli import weights
 from as2d_cli.engine import Engine, EngineSettings
 from as2d_cli.errors import ModelError
+from as2d_cli.messages import ModelRef
 from as2d_cli.model_sources import NoSource
 from as2d_cli.registry import ModelEntry, load_registry
-from as2d_cli.workers import ModelRef
 from as2d_mnn_llm import shapes
 from as2d_mnn_llm.shapes import read_shape, write_shape
 
