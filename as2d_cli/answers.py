@@ -75,7 +75,7 @@ class AskReport:
     @property
     def is_empty(self) -> bool:
         """Whether nothing has been done yet."""
-        return not any(half and (half.done or half.failed) for half in (self.listening, self.answering))
+        return self.answering.is_empty and (self.listening is None or self.listening.is_empty)
 
     @property
     def succeeded(self) -> bool:

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from as2d_cli.answers import Answer, AskReport, AskRequest
-from as2d_cli.batch import Display, fetched, fetched_drafter
 from as2d_cli.comparison import Comparison
 from as2d_cli.decoding.protocols import TargetSpec
-from as2d_cli.engine import Engine, EngineSettings
+from as2d_cli.display import Display
+from as2d_cli.engine import Engine
+from as2d_cli.loading import Models, loaded
 from as2d_cli.report import RunReport
-from as2d_cli.selection import Selection
 
 
 class Asking(ABC):
@@ -90,20 +90,18 @@ class Asking(ABC):
     @contextmanager
     def _engine(self) -> Iterator[Engine]:
         """Load the target and its drafter, and let this device's profile have its say."""
-        asked, budget = self._request, None
-        settings = EngineSettings(
-            fetched(asked.target, asked.listening.threads, self._display),
-            fetched_drafter(asked.drafter, self._display),
-            asked.decode,
+        asked = self._request
+        wanted = Models(
+            asked.target,
+            asked.drafter,
+            asked.listening.threads,
+            auto_budget=asked.auto_budget,
+            memory_limit_bytes=asked.listening.memory_limit_bytes,
+            decode=asked.decode,
         )
-        self._target = settings.target
-        began = time.perf_counter()
-        selection = Selection(settings, (), asked.listening.memory_limit_bytes, self._display.note)
-        if asked.auto_budget:
-            settings, budget = selection.stored()
-        with Engine(settings, note=self._display.note, progress=self._display.steps) as engine:
-            self._check(engine.target_spec)
-            if asked.auto_budget and budget is None and engine.is_drafting:
-                budget = selection.first(engine)
-            self._report = replace(self._report, budget=budget, load_s=time.perf_counter() - began)
-            yield engine
+        with loaded(wanted, self._display) as models:
+            self._target = models.target
+            self._check(models.engine.target_spec)
+            budget = models.settle()
+            self._report = replace(self._report, budget=budget, load_s=time.perf_counter() - models.began)
+            yield models.engine

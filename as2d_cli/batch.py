@@ -8,70 +8,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
-from as2d_cli import fetch, plugins, weights
+from as2d_cli import plugins
 from as2d_cli.agenda import Agenda, Due, clear_remains
 from as2d_cli.decoding.protocols import TargetSpec
-from as2d_cli.engine import Engine, EngineSettings, WindowOutcome
-from as2d_cli.errors import OutputError, PluginError, RequestError
+from as2d_cli.display import Display
+from as2d_cli.engine import Engine, WindowOutcome
+from as2d_cli.errors import OutputError, RequestError
 from as2d_cli.guard import DraftGuard
 from as2d_cli.languages import LANGUAGES
-from as2d_cli.messages import ModelRef, Progress
+from as2d_cli.loading import Models, loaded
+from as2d_cli.messages import ModelRef
 from as2d_cli.outputs import plan
 from as2d_cli.pipeline import FileWork, Pipeline
-from as2d_cli.registry import ModelEntry, cannot
+from as2d_cli.registry import cannot
 from as2d_cli.report import RunReport
-from as2d_cli.requests import DRAFTER_THREADS, BatchRequest, FileOutcome
+from as2d_cli.requests import BatchRequest, FileOutcome
 from as2d_cli.resume import Stamp, content_of, stamp_of
-from as2d_cli.selection import Selection
 from as2d_cli.sources import printable
 from as2d_cli.subtitles import lay_out
 from as2d_cli.types import Request, Transcript
-
-
-class Display:
-    """What a run shows of its work. This one shows nothing; others override what they show."""
-
-    def fetching(self) -> AbstractContextManager[fetch.Progress]:
-        """Give the callback for fetching and converting one model."""
-        return nullcontext(fetch.silent)
-
-    def note(self, line: str) -> None:
-        """Tell something the user may want to know."""
-
-    def begin(self, sources: Sequence[Path]) -> None:
-        """Take that work on these sources begins."""
-
-    def steps(self, progress: Progress) -> None:
-        """Take how far the window in work has come."""
-
-    def window(self, source: Path, seconds: float) -> None:
-        """Take that a window of `seconds` of this source is finished."""
-
-    def file(self, source: Path) -> None:
-        """Take that a source is finished."""
-
-
-def fetched(entry: ModelEntry, threads: int, display: Display) -> ModelRef:
-    """Return a model, fetched and converted first where that is needed. Raises as `weights.ensure`."""
-    with display.fetching() as progress:
-        return ModelRef(entry, weights.ensure(entry, progress), threads)
-
-
-def fetched_drafter(entry: ModelEntry | None, display: Display) -> ModelRef | None:
-    """As `fetched`, but a plugin that cannot be used costs only its drafts. Raises `ModelError`."""
-    if entry is None:
-        return None
-    try:
-        plugins.drafts_inside(entry)
-        return fetched(entry, DRAFTER_THREADS, display)
-    except PluginError as error:
-        display.note(f"going on without the drafter: {error.message}")
-        return None
 
 
 class Batch:
@@ -141,27 +100,24 @@ class Batch:
 
     def _transcribe(self, due: Sequence[Due]) -> Iterator[FileOutcome]:
         asked = self._request
-        settings = EngineSettings(
-            fetched(asked.target, asked.threads, self._display),
-            fetched_drafter(self._drafter, self._display),
-            asked.decode,
+        wanted = Models(
+            asked.target,
+            self._drafter,
+            asked.threads,
+            others=asked.able_drafters[1:],
+            auto_budget=asked.auto_budget,
+            memory_limit_bytes=asked.memory_limit_bytes,
+            decode=asked.decode,
         )
-        loading = time.perf_counter()
-        budget = None
-        selection = Selection(settings, self._others(), asked.memory_limit_bytes, self._display.note)
-        if asked.auto_budget:
-            settings, budget = selection.stored()
-        with Engine(settings, note=self._display.note, progress=self._display.steps) as engine:
-            self._engine = engine
+        with loaded(wanted, self._display) as models:
+            engine = self._engine = models.engine
             request = self._checked(engine.target_spec)
-            self._check_prompt(settings.target, engine.target_spec.max_prompt_tokens)
-            if asked.auto_budget and budget is None and engine.is_drafting:
-                budget = selection.first(engine)
+            self._check_prompt(models.target, engine.target_spec.max_prompt_tokens)
+            budget = models.settle()
             if budget is not None:
                 self._guard = DraftGuard(budget.plain) if budget.drafting and budget.plain else None
-                self._report = replace(self._report, budget=budget)
             self._began = time.perf_counter()
-            self._report = replace(self._report, load_s=self._began - loading)
+            self._report = replace(self._report, budget=budget, load_s=self._began - models.began)
             self._display.begin([one.source for one in due])
             self._pipeline = Pipeline(
                 engine,
@@ -186,15 +142,6 @@ class Batch:
         for number, one in enumerate(due):
             self._stamps[number] = stamp_of(one.outputs.input)
             yield one.outputs.input.source
-
-    def _others(self) -> list[ModelRef]:
-        """Return further drafters; one that is not in the cache has no profile either."""
-        found = []
-        for entry in self._request.able_drafters[1:]:
-            with suppress(PluginError):  # nor has one whose plugin is broken
-                if (path := weights.find(entry)) is not None:
-                    found.append(ModelRef(entry, path, DRAFTER_THREADS))
-        return found
 
     def _checked(self, spec: TargetSpec) -> Request:
         """Return the request for all windows. Raises `RequestError` for what is beyond the model."""

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from as2d_cli.answers import NOTHING_FOUND, Answer, AskRequest
 from as2d_cli.asking import Asking
-from as2d_cli.batch import Display
 from as2d_cli.comparison import Comparison
 from as2d_cli.decoding.protocols import TargetSpec
+from as2d_cli.display import Display
 from as2d_cli.engine import Engine
 from as2d_cli.errors import RequestError
 from as2d_cli.inputs import Input

@@ -15,9 +15,10 @@ import numpy as np
 from as2d_cli import plugins
 from as2d_cli.answers import NOTHING_FOUND, Answer, AskRequest
 from as2d_cli.asking import Asking
-from as2d_cli.batch import Batch, Display
+from as2d_cli.batch import Batch
 from as2d_cli.comparison import Compared, Comparison
 from as2d_cli.decoding.protocols import TargetSpec
+from as2d_cli.display import Display
 from as2d_cli.engine import Engine, WindowTask
 from as2d_cli.errors import RequestError
 from as2d_cli.passages import Passage, choose, rests_on

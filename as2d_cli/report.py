@@ -67,6 +67,11 @@ class RunReport:
         return {**shares, "wait": max(0.0, 1.0 - sum(shares.values())) if self.wall_s else 0.0}
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been done yet."""
+        return not (self.done or self.failed)
+
+    @property
     def is_doubtful(self) -> bool:
         """Whether a comparison was asked for and did not find everything identical."""
         found = self.comparison

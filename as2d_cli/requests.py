@@ -16,7 +16,6 @@ from as2d_cli.subtitles import Layout
 from as2d_cli.types import DecodeStats, Request, Task, Transcript
 from as2d_cli.writers import SCHEMA_VERSION, SUBTITLES
 
-DRAFTER_THREADS = 1
 CONTEXTS = ("full", "fitted")
 """How much of a window a target can be made to take in: always 30 s, or as much as there is audio."""
 WORD_FORMATS = frozenset({"json", "jsonl"})

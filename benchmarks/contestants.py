@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,14 +17,12 @@ from typing import Any
 
 import ggml
 
-from as2d_cli import weights
-from as2d_cli.engine import Engine, EngineSettings
+from as2d_cli.display import Display
 from as2d_cli.fetch import fetch
-from as2d_cli.messages import ModelRef
+from as2d_cli.loading import Models, loaded
 from as2d_cli.pipeline import Pipeline
 from as2d_cli.registry import ModelEntry, load_registry
-from as2d_cli.requests import DRAFTER_THREADS, with_context
-from as2d_cli.selection import Selection
+from as2d_cli.requests import with_context
 from as2d_cli.types import Request
 
 
@@ -76,15 +75,11 @@ class As2d(Contestant):
         """Load the models; drafter None: what the profile chooses."""
         entry, ahead = load_registry().choose(setting.model, drafter)
         entry = with_context(entry, context)
-        settings = EngineSettings(
-            ModelRef(entry, weights.ensure(entry), setting.threads),
-            ModelRef(ahead, weights.ensure(ahead), DRAFTER_THREADS) if ahead else None,
-        )
-        selection = Selection(settings)
-        settings, stored = selection.stored()
-        self._engine = Engine(settings).__enter__()  # for as long as the process lives
-        if stored is None and self._engine.is_drafting:
-            selection.first(self._engine)
+        wanted = Models(entry, ahead, setting.threads, auto_budget=True)
+        self._life = ExitStack()  # as long as the process's
+        models = self._life.enter_context(loaded(wanted, Display()))
+        models.settle()
+        self._engine = models.engine
 
     def transcribe(self, path: Path, language: str | None, *, timed: bool) -> Heard:
         """Read and transcribe a file. Raises what reading or decoding raised."""

@@ -7,8 +7,9 @@ from dataclasses import fields, replace
 
 import pytest
 
-from as2d_cli.batch import Batch, Display
+from as2d_cli.batch import Batch
 from as2d_cli.device import usable_cpus
+from as2d_cli.display import Display
 from as2d_cli.errors import ModelError, RequestError
 from as2d_cli.inputs import Input
 from as2d_cli.messages import DecodeSettings

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import sys
-from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 import typer
 
-from as2d_cli.cli.exit_codes import ExitCode, code_of_stop
+from as2d_cli.cli.exit_codes import ExitCode
 from as2d_cli.cli.messages import Messages
 from as2d_cli.cli.parameters import READER, AskOptions, BatchOptions
+from as2d_cli.cli.run import Showing, warn
 from as2d_cli.cli.settings import configured
-from as2d_cli.errors import As2dError, RequestError
-from as2d_cli.sources import printable
+from as2d_cli.errors import RequestError
 
 if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
-    from as2d_cli.answers import Answer, AskReport, AskRequest
-    from as2d_cli.asking import Asking
+    from as2d_cli.answers import Answer, AskRequest
     from as2d_cli.cli.answers import Answers
-    from as2d_cli.cli.display import TerminalDisplay
 
 _STDIN = "-"
 NO_READER = "none"
@@ -47,10 +44,15 @@ def ask(options: AskOptions) -> ExitCode:
     for note in notes:
         messages.note(note)
     single = len(request.questions) == len(request.listening.inputs) == 1
-    answers = JsonAnswers(request) if options.json else TextAnswers(named=not single)
+    answers: Answers = JsonAnswers(request) if options.json else TextAnswers(named=not single)
+
+    def show(answer: Answer) -> None:
+        warn(messages, answer)
+        answers.answer(answer)
+
     with TerminalDisplay(messages, bar=options.progress) as display:
         asking = Reading(request, display) if request.reader else Hearing(request, display)
-        return _Run(asking, messages, display, answers).show()
+        return Showing(messages, display, show, answers.report).show(asking)
 
 
 app = configured(ask, AskOptions)
@@ -109,46 +111,3 @@ def _questions(options: AskOptions) -> tuple[str, ...]:
     if not asked:
         raise RequestError("there is no question", "ask with -q, or give a list with --questions")
     return asked
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """Questions, and where what comes of them goes."""
-
-    asking: Asking
-    messages: Messages
-    display: TerminalDisplay
-    answers: Answers
-
-    def show(self) -> ExitCode:
-        """Show the answers as they come; the report is shown however it ends."""
-        try:
-            with closing(self.asking.run()) as answers:
-                for answer in answers:
-                    with self.display.aside():
-                        self._tell(answer)
-                        self.answers.answer(answer)
-        except KeyboardInterrupt as stop:
-            self._conclude(self.asking.report(interrupted=True))
-            return code_of_stop(stop)
-        except As2dError:
-            report = self.asking.report(interrupted=True)
-            if not report.is_empty:
-                self._conclude(report)
-            raise
-        report = self.asking.report()
-        self._conclude(report)
-        return ExitCode.OK if report.succeeded else ExitCode.SOME_FAILED
-
-    def _tell(self, answer: Answer) -> None:
-        name = printable(str(answer.source))
-        for warning in answer.warnings:
-            self.messages.note(f"{name}: warning: {warning}")
-        if answer.error is not None:
-            self.messages.failure(answer.source, answer.error)
-
-    def _conclude(self, report: AskReport) -> None:
-        self.display.stop()
-        for line in report.lines():
-            (self.messages.line if report.is_doubtful else self.messages.note)(line)
-        self.answers.report(report)

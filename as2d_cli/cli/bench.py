@@ -117,9 +117,9 @@ def _request(
     from as2d_cli.bench.run import BenchRequest
     from as2d_cli.cli.fetch_progress import shown_progress
     from as2d_cli.device import usable_cpus
+    from as2d_cli.loading import DRAFTER_THREADS
     from as2d_cli.messages import ModelRef
     from as2d_cli.registry import load_registry
-    from as2d_cli.requests import DRAFTER_THREADS
 
     if not paths:
         raise RequestError(

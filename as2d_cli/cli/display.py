@@ -9,9 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from as2d_cli.batch import Display
 from as2d_cli.cli.fetch_progress import shown_progress
 from as2d_cli.cli.messages import Messages
+from as2d_cli.display import Display
 from as2d_cli.fetch import Progress as FetchProgress
 from as2d_cli.messages import Progress
 

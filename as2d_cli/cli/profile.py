@@ -40,9 +40,9 @@ def run(pair: _Pair = None, threads: _Threads = None) -> None:
     from as2d_cli.cli.fetch_progress import shown_progress
     from as2d_cli.device import is_quiet, usable_cpus
     from as2d_cli.engine import Engine, EngineSettings
+    from as2d_cli.loading import DRAFTER_THREADS
     from as2d_cli.messages import ModelRef
     from as2d_cli.registry import load_registry
-    from as2d_cli.requests import DRAFTER_THREADS
     from as2d_cli.selection import Selection
 
     registry = load_registry()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import typer
 
@@ -15,11 +16,15 @@ from as2d_cli.errors import As2dError
 from as2d_cli.sources import printable
 
 if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
-    from as2d_cli.batch import Batch
+    from as2d_cli.answers import Answer
     from as2d_cli.cli.display import TerminalDisplay
     from as2d_cli.cli.results import Results
-    from as2d_cli.report import RunReport
     from as2d_cli.requests import FileOutcome
+
+_Outcome = TypeVar("_Outcome")
+_Outcome_co = TypeVar("_Outcome_co", covariant=True)
+_AnyReport = TypeVar("_AnyReport", bound="Report")
+_Report_co = TypeVar("_Report_co", bound="Report", covariant=True)
 
 
 def run(options: BatchOptions) -> ExitCode:
@@ -36,56 +41,97 @@ def run(options: BatchOptions) -> ExitCode:
     for note in notes:
         messages.note(note)
     with TerminalDisplay(messages, bar=options.progress) as display:
-        batch = Batch(request, display)
-        return _Run(batch, messages, display, JsonResults() if options.json else TextResults()).show()
+        results: Results = JsonResults() if options.json else TextResults()
+
+        def show(outcome: FileOutcome) -> None:
+            _tell(messages, outcome)
+            results.file(outcome)
+
+        return Showing(messages, display, show, results.report).show(Batch(request, display))
+
+
+class Report(Protocol):
+    """What a command reports at its end."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been done yet."""
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether its lines are to be shown whatever the user wants to see."""
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether all was done."""
+
+    def lines(self) -> list[str]:
+        """Return the report as text."""
+
+
+class Work(Protocol[_Outcome_co, _Report_co]):
+    """What a command does, piece by piece."""
+
+    def run(self) -> Generator[_Outcome_co, None, None]:
+        """Yield what becomes of each piece."""
+
+    def report(self, *, interrupted: bool = False) -> _Report_co:
+        """Return what has been done so far."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
-    """A batch, and where what comes of it goes."""
+class Showing(Generic[_Outcome, _AnyReport]):
+    """Where what comes of work goes."""
 
-    batch: Batch
     messages: Messages
     display: TerminalDisplay
-    results: Results
+    outcome: Callable[[_Outcome], None]
+    """Shows one outcome."""
+    report: Callable[[_AnyReport], None]
+    """Shows the report on stdout."""
 
-    def show(self) -> ExitCode:
-        """Run the batch and show its outcomes; the report is shown however it ends."""
+    def show(self, work: Work[_Outcome, _AnyReport]) -> ExitCode:
+        """Do the work and show its outcomes; the report is shown however it ends."""
         try:
-            with closing(self.batch.run()) as outcomes:
+            with closing(work.run()) as outcomes:
                 for outcome in outcomes:
                     with self.display.aside():
-                        self._tell(outcome)
-                        self.results.file(outcome)
+                        self.outcome(outcome)
         except KeyboardInterrupt as stop:
-            self._conclude(self.batch.report(interrupted=True))
+            self._conclude(work.report(interrupted=True))
             return code_of_stop(stop)
         except As2dError:
-            report = self.batch.report(interrupted=True)
-            if report.done or report.failed:
+            report = work.report(interrupted=True)
+            if not report.is_empty:
                 self._conclude(report)
             raise
-        report = self.batch.report()
+        report = work.report()
         self._conclude(report)
         return ExitCode.OK if report.succeeded else ExitCode.SOME_FAILED
 
-    def _tell(self, outcome: FileOutcome) -> None:
-        """Say on stderr what a file is to be remembered for."""
-        name = printable(str(outcome.source))
-        for warning in outcome.warnings:
-            self.messages.note(f"{name}: warning: {warning}")
-        if outcome.error is not None:
-            self.messages.failure(outcome.source, outcome.error)
-        for note in outcome.notes:
-            self.messages.note(f"{name}: {note}")
-        if outcome.is_skipped:
-            said = self.messages.note if outcome.notes else self.messages.detail
-            said(f"{name}: skipped, nothing is left to do")
-        for path in outcome.written:
-            self.messages.detail(f"{name}: wrote {printable(str(path))}")
-
-    def _conclude(self, report: RunReport) -> None:
+    def _conclude(self, report: _AnyReport) -> None:
         self.display.stop()
         for line in report.lines():
             (self.messages.line if report.is_doubtful else self.messages.note)(line)
-        self.results.report(report)
+        self.report(report)
+
+
+def _tell(messages: Messages, outcome: FileOutcome) -> None:
+    """Say on stderr what a file is to be remembered for."""
+    name = printable(str(outcome.source))
+    warn(messages, outcome)
+    for note in outcome.notes:
+        messages.note(f"{name}: {note}")
+    if outcome.is_skipped:
+        said = messages.note if outcome.notes else messages.detail
+        said(f"{name}: skipped, nothing is left to do")
+    for path in outcome.written:
+        messages.detail(f"{name}: wrote {printable(str(path))}")
+
+
+def warn(messages: Messages, outcome: FileOutcome | Answer) -> None:
+    """Say on stderr what is doubtful about a file, and what is wrong with it."""
+    for warning in outcome.warnings:
+        messages.note(f"{printable(str(outcome.source))}: warning: {warning}")
+    if outcome.error is not None:
+        messages.failure(outcome.source, outcome.error)

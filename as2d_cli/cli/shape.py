@@ -62,8 +62,8 @@ def _made(entries: Sequence[ModelEntry], threads: int | None) -> Iterator[list[M
     from as2d_cli import weights
     from as2d_cli.cli.fetch_progress import shown_progress
     from as2d_cli.device import usable_cpus
+    from as2d_cli.loading import DRAFTER_THREADS
     from as2d_cli.messages import ModelRef
-    from as2d_cli.requests import DRAFTER_THREADS
 
     new = [entry.name for entry in entries if entry.name.endswith(SUFFIX) and weights.find(entry) is None]
     try:
