@@ -118,9 +118,6 @@ class SerialDraft:
         """Copy of the tokens in [start, stop)."""
         return [*self._committed, *_ids(self._draft)][start:stop]
 
-    def advance(self, cursor: int) -> None:
-        """Nothing to do: the drafter waits for the target anyway."""
-
     def cancel(self) -> None:
         """Write no more."""
         self._cancelled = True

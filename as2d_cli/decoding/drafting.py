@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from as2d_cli.decoding.loops import LoopDetector
 from as2d_cli.decoding.protocols import END, DraftToken
 from as2d_cli.decoding.retokenize import Retokenizer
 from as2d_cli.decoding.stream import DraftState, DraftWriter
 
-_PAUSE_S = 0.002
-
-
-def _pause() -> None:
-    time.sleep(_PAUSE_S)
-
 
 def fill(
-    writer: DraftWriter,
-    draft: Iterator[DraftToken],
-    retokenizer: Retokenizer,
-    *,
-    end_id: int,
-    lead_tokens: int | None = None,
-    wait: Callable[[], None] = _pause,
+    writer: DraftWriter, draft: Iterator[DraftToken], retokenizer: Retokenizer, *, end_id: int
 ) -> DraftState:
     """Publish `draft` in the target's vocabulary and return how it ended.
 
-    The drafter's own end is published as the target's `end_id`, a candidate like any other. With
-    `lead_tokens` the drafter pauses (`wait`) while that many tokens are unread. An exception of the
-    drafter marks the stream FAILED and passes through; the drafter's iterator is always closed.
+    The drafter's own end is published as the target's `end_id`, a candidate like any other. An exception
+    of the drafter marks the stream FAILED and passes through; the drafter's iterator is always closed.
     """
     state = DraftState.FAILED
     try:
-        state = _run(writer, draft, retokenizer, end_id, lambda: _hold(writer, lead_tokens, wait))
+        state = _run(writer, draft, retokenizer, end_id)
     finally:
         writer.finish(state)
         close = getattr(draft, "close", None)
@@ -44,11 +30,7 @@ def fill(
 
 
 def _run(
-    writer: DraftWriter,
-    draft: Iterator[DraftToken],
-    retokenizer: Retokenizer,
-    end_id: int,
-    hold: Callable[[], None],
+    writer: DraftWriter, draft: Iterator[DraftToken], retokenizer: Retokenizer, end_id: int
 ) -> DraftState:
     loops = LoopDetector()
     for token in draft:
@@ -63,13 +45,5 @@ def _run(
             return DraftState.CAPPED
         if loops.push(token.id):
             return DraftState.LOOPED
-        hold()
     writer.publish(retokenizer.flush())
     return DraftState.CAPPED
-
-
-def _hold(writer: DraftWriter, lead_tokens: int | None, wait: Callable[[], None]) -> None:
-    if lead_tokens is None:
-        return
-    while writer.count - writer.cursor >= lead_tokens and not writer.cancelled:
-        wait()

@@ -63,10 +63,6 @@ class FollowedDraft:
         """Copy of the tokens in [start, stop)."""
         return [*self._committed[: self._base], *self._reader.ids(0, self._count)][start:stop]
 
-    def advance(self, cursor: int) -> None:
-        """Tell the drafter which token will be needed next."""
-        self._reader.advance(max(cursor - self._base, 0))
-
     def cancel(self) -> None:
         """Ask the drafter to stop for good; what it has published stays usable."""
         self._cancelled = True
@@ -174,36 +170,3 @@ class Follower:
     def _finish(self, state: DraftState) -> None:
         self._state = state
         self._writer.finish(state)
-
-
-class PacedFollowing(FollowedDraft):
-    """A followed draft whose follower runs by the streams' virtual clock, `pass_s` seconds per pass."""
-
-    def __init__(
-        self, channel: Channel, epoch: int, drafter: CoupledDrafter, *, pass_s: float, start_s: float = 0.0
-    ) -> None:
-        """Let the drafter begin at `start_s`."""
-        super().__init__(channel, epoch)
-        self._follower = Follower(channel, drafter)
-        self._drafter, self._clock, self._pass_s = drafter, channel.drafts.clock, pass_s
-        self._free_s = start_s
-        self._due_s: float | None = None
-
-    def snapshot(self) -> int:
-        """Let the follower work up to now, then count."""
-        self._catch_up()
-        return super().snapshot()
-
-    def _catch_up(self) -> None:
-        now = self._clock()
-        while self._free_s <= now:
-            if self._due_s is None:
-                before = self._drafter.passes
-                if not self._follower.work():
-                    self._free_s = now
-                    return
-                self._due_s = self._free_s + (self._drafter.passes - before) * self._pass_s
-            if self._due_s > now:
-                return
-            self._follower.publish()
-            self._free_s, self._due_s = self._due_s, None

@@ -41,9 +41,6 @@ class Draft(Protocol):
     def ids(self, start: int, stop: int) -> list[int]:
         """Copy of the tokens in [start, stop)."""
 
-    def advance(self, cursor: int) -> None:
-        """Take which token will be needed next."""
-
     def cancel(self) -> None:
         """Stop drafting."""
 
@@ -113,7 +110,6 @@ def decode(
         tested, right = _trials(ahead, tokens)
         policy.learn(run, tested, right)
         aligner.observe(tokens)
-        stream.advance(min(max(aligner.cursor or 0, 0), ready))
         if drafting and (lag.too_long(len(tokens), ready, bool(ahead)) or worth.too_little(tested, right)):
             stream.cancel()
         yield Step(tokens, len(candidates), min(accepted, len(tokens)), len(ahead), ms, began)

@@ -32,8 +32,8 @@ _HEADER_BYTES = 8 * _HEADER_WORDS
 _BYTES_PER_TOKEN = 8  # int32 id and float32 time
 _ALIGNMENT = 64  # slots of one buffer laid end to end stay aligned, and off each other's cache lines
 
-# Header words: the writer owns the first two and the last, the slot's owner the next two, the reader two.
-_PUBLISHED, _STATE, _EPOCH, _ORIGIN, _CURSOR, _CANCELLED, _BEGUN = range(7)
+# Header words: the writer owns the first two and the last, the slot's owner the next two, the reader one.
+_PUBLISHED, _STATE, _EPOCH, _ORIGIN, _CANCELLED, _BEGUN = range(6)
 
 
 class DraftState(IntEnum):
@@ -165,11 +165,6 @@ class DraftWriter:
         stream = self._stream
         return stream.epoch != self._epoch or int(stream.header[_CANCELLED]) == self._epoch
 
-    @property
-    def cursor(self) -> int:
-        """Index of the first token that the verify loop has not yet passed."""
-        return self._stream.tagged(_CURSOR, self._epoch)
-
 
 class DraftReader:
     """The verify loop's end of a stream, for one window."""
@@ -224,10 +219,6 @@ class DraftReader:
         """What the drafter says now."""
         state = self._stream.tagged(_STATE, self._epoch)
         return DraftState(state) if state in _STATES else DraftState.FAILED
-
-    def advance(self, cursor: int) -> None:
-        """Tell the drafter which token will be needed next."""
-        self._stream.tag(_CURSOR, self._epoch, cursor)
 
     def cancel(self) -> None:
         """Ask the drafter to stop; what it has published stays usable."""

@@ -22,7 +22,6 @@ from as2d_cli.decoding import (
     serial_draft,
 )
 from as2d_cli.decoding.baselines import AdaptiveSchedule, FixedSchedule, new_schedule
-from as2d_cli.decoding.following import PacedFollowing
 from as2d_cli.errors import DecodeError
 from as2d_cli.types import Request
 from as2d_scripted import (
@@ -416,6 +415,35 @@ def test_a_cancelled_window_is_over_for_the_follower_and_stays_so():
     assert target.ids(0, target.snapshot()) == [1]
     target.observe([7])
     assert (target.epoch, target.cursor, follower.over) == (1, None, True)
+
+
+class PacedFollowing(FollowedDraft):
+    """A followed draft whose follower runs by the streams' virtual clock, `pass_s` seconds per pass."""
+
+    def __init__(self, channel, epoch, drafter, *, pass_s):
+        super().__init__(channel, epoch)
+        self._follower = Follower(channel, drafter)
+        self._drafter, self._clock, self._pass_s = drafter, channel.drafts.clock, pass_s
+        self._free_s, self._due_s = 0.0, None
+
+    def snapshot(self):
+        """Let the follower work up to now, then count."""
+        self._catch_up()
+        return super().snapshot()
+
+    def _catch_up(self):
+        now = self._clock()
+        while self._free_s <= now:
+            if self._due_s is None:
+                before = self._drafter.passes
+                if not self._follower.work():
+                    self._free_s = now
+                    return
+                self._due_s = self._free_s + (self._drafter.passes - before) * self._pass_s
+            if self._due_s > now:
+                return
+            self._follower.publish()
+            self._free_s, self._due_s = self._due_s, None
 
 
 TICK_S = 2**-9  # sums of it are exact

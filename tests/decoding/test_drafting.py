@@ -18,8 +18,8 @@ class Setup:
         self.reader = self.stream.reader(1, VOCAB)
         self.retokenizer = Retokenizer(drafter, WORDS, VOCAB)
 
-    def fill(self, draft, **options):
-        return fill(self.writer, iter(draft), self.retokenizer, end_id=END_ID, **options)
+    def fill(self, draft):
+        return fill(self.writer, iter(draft), self.retokenizer, end_id=END_ID)
 
     def published(self):
         return self.reader.ids(0, self.reader.snapshot())
@@ -91,21 +91,3 @@ def test_a_cancelled_draft_stops_at_the_next_token_and_closes_the_drafter():
     setup = Setup()
     assert fill(setup.writer, draft(), setup.retokenizer, end_id=END_ID) == DraftState.CANCELLED
     assert (setup.published(), closed) == (WORDS.encode(" now and then"), [True])
-
-
-def test_a_drafter_too_far_ahead_waits_for_the_reader():
-    leads = []
-
-    def wait():
-        leads.append(setup.writer.count - setup.writer.cursor)
-        setup.reader.advance(setup.writer.cursor + 1)
-
-    setup = Setup()
-    state = setup.fill([*tokens(" now and then and now and then"), DraftToken(END)], lead_tokens=3, wait=wait)
-    assert (state, set(leads)) == (DraftState.ENDED, {3})
-
-
-def test_a_waiting_drafter_wakes_up_to_be_cancelled():
-    setup = Setup()
-    state = setup.fill(tokens(" now and then and now"), lead_tokens=2, wait=setup.reader.cancel)
-    assert (state, len(setup.published())) == (DraftState.CANCELLED, 2)

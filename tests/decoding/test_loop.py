@@ -233,14 +233,6 @@ def test_the_target_never_waits_for_the_drafter():
     assert clock() == pytest.approx(len(TEXT) * 0.010)
 
 
-def test_the_reader_tells_the_drafter_how_far_it_is():
-    reader = ready(TEXT)
-    cursors = []
-    reader.advance = cursors.append
-    Run(TEXT, reader, FixedBudget(9))
-    assert cursors == [10, 20, 30, 40, 50, 60]
-
-
 def test_the_policy_learns_costs_and_hazards_from_the_steps():
     clock = VirtualClock()
     policy = Controller(StepCosts({1: 5.0}))

@@ -89,19 +89,17 @@ def test_a_reused_slot_shows_only_the_new_window():
     old.publish([5, 6, 7])
     old.finish(DraftState.ENDED)
     stream.reader(1, VOCAB).cancel()
-    stream.reader(1, VOCAB).advance(3)
     stream.reset(2)
     writer, reader = stream.writer(2), stream.reader(2, VOCAB)
-    assert (reader.snapshot(), writer.cancelled, writer.cursor) == (0, False, 0)
+    assert (reader.snapshot(), writer.cancelled) == (0, False)
     writer.publish([8])
     assert reader.ids(0, reader.snapshot()) == [8]
 
 
-def test_cancelling_and_the_cursor_reach_the_writer():
+def test_cancelling_reaches_the_writer():
     stream = new_stream()
     writer, reader = stream.writer(1), stream.reader(1, VOCAB)
-    reader.advance(4)
-    assert (writer.cursor, writer.cancelled) == (4, False)
+    assert not writer.cancelled
     reader.cancel()
     assert writer.cancelled
 
@@ -134,7 +132,6 @@ def test_publish_times_count_from_the_reset_by_the_injected_clock():
 
 
 def test_the_empty_stream_has_nothing_and_expects_nothing():
-    EMPTY.advance(0)
     EMPTY.cancel()
     assert (EMPTY.snapshot(), EMPTY.complete, EMPTY.ids(0, 0)) == (0, True, [])
 
@@ -174,8 +171,9 @@ def test_the_largest_epoch_and_count_fit_their_word():
     stream = new_stream()
     stream.reset(2**31 - 1)
     stream.writer(2**31 - 1).publish([1, 2])
-    stream.reader(2**31 - 1, VOCAB).advance(2**32 - 1)
-    assert (stream.reader(2**31 - 1, VOCAB).snapshot(), stream.writer(2**31 - 1).cursor) == (2, 2**32 - 1)
+    assert stream.reader(2**31 - 1, VOCAB).snapshot() == 2
+    stream.tag(0, 2**31 - 1, 2**32 - 1)
+    assert stream.tagged(0, 2**31 - 1) == 2**32 - 1
 
 
 @pytest.mark.parametrize("state", [7, 148, 2**31])
