@@ -35,6 +35,15 @@ class Finished:
         return [json.loads(line) for line in self.out.splitlines()]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _away_from_the_checkout(tmp_path_factory):
+    """Children that look for modules where they start find what is installed, not the checkout's."""
+    before = Path.cwd()
+    os.chdir(tmp_path_factory.mktemp("away"))
+    yield
+    os.chdir(before)
+
+
 @pytest.fixture(scope="session")
 def scripted_cache(tmp_path_factory):
     return tmp_path_factory.mktemp("scripted-cache")

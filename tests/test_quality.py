@@ -16,16 +16,28 @@ ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
 
 
-@pytest.mark.parametrize(
-    "command",
-    [["ruff", "format", "--check"], ["ruff", "check"], ["mypy"], ["lint-imports"]],
-    ids=" ".join,
-)
+CHECKS = ["ruff format --check", "ruff check", "mypy", "lint-imports"]
+
+
+@pytest.mark.parametrize("command", CHECKS)
 def test_checks_pass(command):
-    run = subprocess.run(
-        [BIN / command[0], *command[1:]], cwd=ROOT, check=False, capture_output=True, text=True
-    )
+    tool, *words = command.split()
+    run = subprocess.run([BIN / tool, *words], cwd=ROOT, check=False, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_the_same_checks_run_before_a_commit_with_what_is_installed():
+    text = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    assert re.findall(r"\bentry: ([^,}]+)", text) == CHECKS
+    assert re.findall(r"\brepo: (\S+)", text) == ["local"]
+    assert text.count("language: system") == text.count("pass_filenames: false") == len(CHECKS)
+
+
+def test_decisions_are_numbered_without_a_gap():
+    pages = sorted((ROOT / "docs" / "decisions").iterdir())
+    assert [page.name[:4] for page in pages] == [f"{number:04}" for number in range(1, len(pages) + 1)]
+    for number, page in enumerate(pages, start=1):
+        assert page.read_text(encoding="utf-8").startswith(f"# {number}. ")
 
 
 def test_examples_in_docstrings_hold():
@@ -53,7 +65,7 @@ def test_ci_runs_exactly_the_test_command_of_the_readme():
 
 
 def test_every_link_of_the_documents_leads_somewhere():
-    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     links = [
         (page.name, link)
         for page in pages
