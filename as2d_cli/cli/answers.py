@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Protocol
 
 from as2d_cli.answers import Answer, AskReport, AskRequest
-from as2d_cli.cli.results import name_of, write_out
+from as2d_cli.cli.results import name_of, write_out, write_record
 from as2d_cli.report import stats_dict
 from as2d_cli.types import Span
 
@@ -69,15 +68,11 @@ class JsonAnswers:
                 "stats": stats_dict(answer.stats),
                 "warnings": list(answer.warnings),
             }
-        _write(record)
+        write_record(record)
 
     def report(self, report: AskReport) -> None:
         """Write the report."""
-        _write({"report": report.as_dict()})
-
-
-def _write(record: dict[str, Any]) -> None:
-    write_out(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
+        write_record({"report": report.as_dict()})
 
 
 def _times(span: Span) -> dict[str, float]:

@@ -56,16 +56,21 @@ class JsonResults:
             record["skipped"] = True
         if outcome.written or outcome.kept:
             record["outputs"] = [name_of(path) for path in (*outcome.kept, *outcome.written)]
-        write_out(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
+        write_record(record)
 
     def report(self, report: RunReport) -> None:
         """Write the report."""
-        write_out(json.dumps({"report": report.as_dict()}, ensure_ascii=False, allow_nan=False) + "\n")
+        write_record({"report": report.as_dict()})
 
 
 def name_of(path: Path) -> str:
     """Return a path as text; bytes of it that are no UTF-8 are replaced."""
     return os.fsencode(path).decode("utf-8", "replace")
+
+
+def write_record(record: dict[str, Any]) -> None:
+    """Write one line of JSON to stdout at once."""
+    write_out(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def write_out(text: str) -> None:
