@@ -17,7 +17,7 @@ import as2d_cli
 import as2d_whisper
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ("as2d_cli", "plugins", "models.toml", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in")
+SOURCES = ("as2d_cli", "plugins", "models.toml", "pyproject.toml", "README.md", "LICENSE")
 BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta, sys.argv[1])(sys.argv[2]))"
 DATA = {
     *("as2d_cli/models.toml", "as2d_cli/transcript.schema.json", "as2d_cli/py.typed"),
