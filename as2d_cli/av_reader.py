@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 from as2d_cli.readers import Chunk, NoAudioStreamError, UnreadableError
 from as2d_cli.sources import reason
 
+_TITLES_ASIDE: dict[str, Any] = (
+    {"metadata_errors": "ignore"} if int(av.__version__.partition(".")[0]) < 19 else {}
+)
+"""Until PyAV 19 a title that is no UTF-8 was an error unless one asked otherwise."""
 _SAMPLE_KINDS = {
     name: np.dtype(kind)
     for name, kind in {"u8": "u1", "s16": "i2", "s32": "i4", "s64": "i8", "flt": "f4", "dbl": "f8"}.items()
@@ -42,7 +46,7 @@ class AvReader:
         try:
             # A playlist must not make us open other files or the network.
             self._container = av.open(
-                _Nameless(file), "r", metadata_errors="ignore", options={"protocol_whitelist": "none"}
+                _Nameless(file), "r", options={"protocol_whitelist": "none"}, **_TITLES_ASIDE
             )
         except (av.error.FFmpegError, OSError, ValueError) as error:
             raise UnreadableError(reason(error)) from error
