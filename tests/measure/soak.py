@@ -1,0 +1,139 @@
+"""Two thousand windows in one run: are memory, handles and the time per window flat?
+
+    python tests/measure/soak.py FOLDER... [--windows 2000] [-- OPTION...]
+
+Makes as many cuts of 4 s of the audio in FOLDERs, transcribes them in one run with OPTIONs of as2d
+transcribe, and looks at every process each second. Linux only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+
+import numpy as np
+import soundfile
+from memory import family, sizes_kib
+
+from as2d_cli.audio import open_audio
+from as2d_cli.types import SAMPLE_RATE_HZ
+
+_CUT_S = 4
+_AUDIO = {".wav", ".mp3", ".flac", ".ogg", ".opus", ".m4a"}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a process held when so many windows were done."""
+
+    done: int
+    resident_kib: int
+    handles: int
+    threads: int
+
+
+def main() -> None:
+    arguments = _arguments()
+    with tempfile.TemporaryDirectory() as scratch:
+        batch, out = Path(scratch) / "in", Path(scratch) / "out"
+        batch.mkdir()
+        for number, samples in zip(range(arguments.windows), _cuts(arguments.folders), strict=False):
+            soundfile.write(batch / f"{number:05}.wav", samples, SAMPLE_RATE_HZ)
+        looks = _watched(batch, out, arguments.options)
+        written = sorted(path.stat().st_mtime for path in out.glob("*.srt"))
+        print(f"{len(written)} of {arguments.windows} windows in {written[-1] - written[0]:.0f} s\n")
+        for line in (*_table(looks, arguments.windows), "", *_paces(written)):
+            print(line)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--windows", type=int, default=2000)
+    own, options = sys.argv[1:], []
+    if "--" in own:
+        at = own.index("--")
+        own, options = own[:at], own[at + 1 :]
+    arguments = parser.parse_args(own)
+    arguments.options = options
+    return arguments
+
+
+def _cuts(folders: Sequence[Path]) -> Iterator[np.ndarray]:
+    files = [path for folder in folders for path in sorted(folder.iterdir()) if path.suffix in _AUDIO]
+    length = _CUT_S * SAMPLE_RATE_HZ
+    for file in cycle(files):
+        samples = np.concatenate(list(open_audio(file).blocks()))
+        for start in range(0, len(samples) - length + 1, length):
+            yield samples[start : start + length]
+
+
+def _watched(batch: Path, out: Path, options: Sequence[str]) -> dict[int, list[Look]]:
+    command = [str(Path(sys.executable).with_name("as2d")), "transcribe", str(batch), "-o", str(out)]
+    process = subprocess.Popen([*command, "-f", "srt", "-q", *options], stdout=subprocess.DEVNULL)
+    looks = defaultdict(list)
+    while process.poll() is None:
+        done = len(list(out.glob("*.srt"))) if out.is_dir() else 0
+        for pid in family(process.pid):
+            if look := _look(pid, done):
+                looks[pid].append(look)
+        time.sleep(1)
+    if process.returncode:
+        sys.exit(f"as2d ended with exit code {process.returncode}")
+    return looks
+
+
+def _look(pid: int, done: int) -> Look | None:
+    own = Path(f"/proc/{pid}")
+    try:
+        return Look(
+            done,
+            sizes_kib(pid)["Rss"],
+            len(list((own / "fd").iterdir())),
+            len(list((own / "task").iterdir())),
+        )
+    except (OSError, KeyError):  # it has just ended
+        return None
+
+
+def _table(looks: dict[int, list[Look]], windows: int) -> Iterator[str]:
+    """Compare the beginning of a run's second half with its end, by medians of a twentieth of it each."""
+    yield "| process | MiB at half | MiB at the end | change | handles | threads |"
+    yield "|---|--:|--:|--:|--:|--:|"
+    share = windows / 20
+    for number, own in enumerate(looks.values()):
+        half = [look for look in own if windows / 2 <= look.done < windows / 2 + share]
+        end = [look for look in own if look.done >= windows - share]
+        if not half or not end:  # a process that only tells multiprocessing of shared memory, or has ended
+            continue
+        before, after = (statistics.median(look.resident_kib for look in part) / 1024 for part in (half, end))
+        handles = " to ".join(str(max(look.handles for look in part)) for part in (half, end))
+        threads = " to ".join(str(max(look.threads for look in part)) for part in (half, end))
+        yield f"| {number} | {before:.1f} | {after:.1f} | {after / before - 1:+.1%} | {handles} | {threads} |"
+
+
+def _paces(written: Sequence[float]) -> Iterator[str]:
+    """Compare the time per window at the beginning, in the middle and at the end."""
+    gaps = np.diff(written)
+    size = max(1, min(100, len(gaps) // 4))
+    middle = len(gaps) // 2
+    for name, part in (
+        ("20 and later", gaps[20 : 20 + size]),
+        (f"{middle} and later", gaps[middle : middle + size]),
+        (f"the last {size}", gaps[-size:]),
+    ):
+        median_ms, mean_ms = np.median(part) * 1e3, np.mean(part) * 1e3
+        yield f"windows {name}: {median_ms:.0f} ms each (median), {mean_ms:.0f} ms (mean)"
+
+
+if __name__ == "__main__":
+    main()
