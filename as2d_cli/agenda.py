@@ -10,9 +10,9 @@ from pathlib import Path
 
 from as2d_cli.errors import AudioError
 from as2d_cli.outputs import Outputs
+from as2d_cli.printable import printable
 from as2d_cli.requests import BatchRequest, FileOutcome
 from as2d_cli.resume import State, sweep, sweep_records
-from as2d_cli.sources import printable
 
 
 @dataclass(frozen=True, slots=True)

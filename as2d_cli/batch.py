@@ -24,11 +24,11 @@ from as2d_cli.loading import Models, loaded
 from as2d_cli.messages import ModelRef
 from as2d_cli.outputs import plan
 from as2d_cli.pipeline import FileWork, Pipeline
+from as2d_cli.printable import printable
 from as2d_cli.registry import cannot
 from as2d_cli.report import RunReport
 from as2d_cli.requests import BatchRequest, FileOutcome
 from as2d_cli.resume import Stamp, content_of, stamp_of
-from as2d_cli.sources import printable
 from as2d_cli.subtitles import lay_out
 from as2d_cli.types import Request, Transcript
 

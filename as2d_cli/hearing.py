@@ -16,7 +16,7 @@ from as2d_cli.errors import RequestError
 from as2d_cli.inputs import Input
 from as2d_cli.passages import is_found
 from as2d_cli.pipeline import FileWork, Pipeline
-from as2d_cli.sources import printable
+from as2d_cli.printable import printable
 from as2d_cli.types import Request
 
 

@@ -16,7 +16,8 @@ from typing import BinaryIO
 
 from as2d_cli.audio import open_audio
 from as2d_cli.errors import As2dError, AudioError, RequestError
-from as2d_cli.sources import copied, printable, reason
+from as2d_cli.printable import printable
+from as2d_cli.sources import copied, reason
 from as2d_cli.writers import FORMATS
 
 STDIN = "-"

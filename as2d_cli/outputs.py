@@ -18,8 +18,9 @@ from pathlib import Path
 
 from as2d_cli.errors import As2dError, OutputError, RequestError
 from as2d_cli.inputs import Input
+from as2d_cli.printable import printable
 from as2d_cli.resume import Content, Record, State, owner, record_of, remember, source_key, state_of
-from as2d_cli.sources import printable, reason
+from as2d_cli.sources import reason
 from as2d_cli.types import Transcript
 from as2d_cli.writers import FORMATS, write_atomic
 

@@ -14,6 +14,7 @@ from typing import Any
 from as2d_cli.budget import CAPS, Budget, PlainCosts, choose_budget
 from as2d_cli.device import device, fixed_work_ms
 from as2d_cli.errors import As2dError
+from as2d_cli.json_files import read_json
 from as2d_cli.measure import ROWS, DraftCosts, PairCosts, TargetCosts
 from as2d_cli.messages import ModelRef
 from as2d_cli.paths import cache_root
@@ -24,9 +25,10 @@ FORMAT = 3
 """Raised when the meaning of a stored profile changes; older ones are then measured anew."""
 
 
-DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 """What reading a damaged profile may raise."""
 _KEY = ("format", "device", "mnn", "target", "drafter", "threads")
+_MAX_THREADS = 4096
 _TOO_MUCH = 1e13
 """More ms, bytes and seconds of any clock than there can be; a date can still be made of it."""
 
@@ -95,7 +97,7 @@ def load(key: dict[str, str], note: Callable[[str], None] = lambda _: None) -> P
 
 def read(path: Path) -> Profile:
     """Read one profile. Raises one of `DAMAGE` if it cannot be read."""
-    raw = json.loads(path.read_text(encoding="utf-8"))
+    raw = read_json(path)
     costs = tuple(_pair(one) for one in raw["costs"])
     if not costs:
         raise ValueError("no costs")
@@ -131,8 +133,14 @@ def _pair(raw: dict[str, Any]) -> PairCosts:
         _target(raw["target_busy"]),
         _drafter(raw["drafter"]),
         _drafter(raw["drafter_busy"]),
-        int(_positive(raw["decode_threads"])),
+        _threads(raw["decode_threads"]),
     )
+
+
+def _threads(number: object) -> int:
+    if type(number) is not int or not 0 < number <= _MAX_THREADS:
+        raise ValueError(f"{number!r} is no number of threads")
+    return number
 
 
 def _target(raw: dict[str, Any]) -> TargetCosts:

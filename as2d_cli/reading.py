@@ -22,9 +22,9 @@ from as2d_cli.display import Display
 from as2d_cli.engine import Engine, WindowTask
 from as2d_cli.errors import RequestError
 from as2d_cli.passages import Passage, choose, rests_on
+from as2d_cli.printable import printable
 from as2d_cli.report import RunReport
 from as2d_cli.requests import FileOutcome
-from as2d_cli.sources import printable
 from as2d_cli.types import Request, Window, WindowResult
 
 _NOTHING_ELSE = Request(task="ask", question="?", passage="")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, cast, get_args
 
 from as2d_cli.errors import RegistryError, RequestError
-from as2d_cli.model_sources import Source, read_source
+from as2d_cli.model_sources import PathSource, Source, read_source
 from as2d_cli.tables import Table, describe, read_toml, suggestion
 from as2d_cli.tasks import Task
 
@@ -129,22 +129,45 @@ def load_registry(user_file: Path | None = None) -> Registry:
     """Read the shipped registry and merge the user's file over it.
 
     The user's file is `user_file`, else `$AS2D_MODELS`, else `models.toml` in the user's configuration
-    folder if there is one. Raises `RegistryError` naming file, table and key.
+    folder if there is one. Only the last may name files outside its folder: others may be a stranger's.
+    Raises `RegistryError` naming file, table and key.
     """
     with resources.as_file(resources.files("as2d_cli") / "models.toml") as shipped:
         registry = _merge(Registry({}, {}, ""), read_toml(shipped))
     own = user_file or user_registry_file()
-    return _merge(registry, read_toml(own)) if own else registry
+    if own is None:
+        return registry
+    table = read_toml(own)
+    registry = _merge(registry, table)
+    if own.absolute() != _configured():
+        for name, inner in table.tables("models"):
+            _check_within(Path(os.path.realpath(own.parent)), registry.models[name], inner.table("source"))
+    return registry
 
 
 def user_registry_file() -> Path | None:
     """Return the user's registry file: `$AS2D_MODELS`, else the one in the configuration folder, if any."""
     if given := os.environ.get("AS2D_MODELS"):
         return Path(given)
+    file = _configured()
+    return file if file.is_file() else None
+
+
+def _configured() -> Path:
     import platformdirs  # not at the top: only needed once a registry is read
 
-    file = platformdirs.user_config_path("as2d", appauthor=False) / "models.toml"
-    return file if file.is_file() else None
+    return platformdirs.user_config_path("as2d", appauthor=False) / "models.toml"
+
+
+def _check_within(folder: Path, entry: ModelEntry, table: Table) -> None:
+    """Raise `RegistryError` for files outside `folder`, links followed: the registry may be a stranger's."""
+    source = entry.source
+    if not isinstance(source, PathSource) or not table.values:
+        return
+    for name in source.files:
+        if not Path(os.path.realpath(source.directory / name)).is_relative_to(folder):
+            hint = f"put them below it; only {_configured()} may name files elsewhere"
+            table.fail("directory", f"{name!r} would not be in the folder of this registry", hint)
 
 
 def _merge(base: Registry, top: Table) -> Registry:

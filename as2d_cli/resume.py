@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 from as2d_cli.inputs import Input
+from as2d_cli.json_files import read_json
 from as2d_cli.paths import cache_root
 from as2d_cli.spawning import is_alive
 
@@ -72,7 +73,7 @@ class Record:
 def record_of(output: Path) -> Record | None:
     """Return how an output was made, if that is known."""
     try:
-        fields = json.loads(_file_of(output).read_text(encoding="utf-8"))
+        fields = read_json(_file_of(output))
         return Record(**{**fields, "content": Content(**fields["content"])})
     except (OSError, ValueError, TypeError, KeyError):  # an unreadable record is no record
         return None

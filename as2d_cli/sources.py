@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from as2d_cli.errors import AudioError
+from as2d_cli.printable import printable
 
 _FIFO_PATIENCE_S = 10.0
 
@@ -23,11 +24,6 @@ _FIFO_PATIENCE_S = 10.0
 def reason(error: Exception) -> str:
     """Return why the operating system or a library refused, without its path and number."""
     return getattr(error, "strerror", None) or str(error)
-
-
-def printable(name: str) -> str:
-    """Return `name` fit for one line of a message: no control characters, no broken encodings."""
-    return "".join(character if character.isprintable() else "?" for character in name)
 
 
 def open_file(source: Path | BinaryIO) -> tuple[BinaryIO, str, bool]:

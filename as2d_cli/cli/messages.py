@@ -1,4 +1,4 @@
-"""What a command says on stderr. Lines are written as they are, never read as markup."""
+"""What a command says on stderr. Never read as markup, and no line holds what a terminal obeys."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from typing import TextIO
 
 from as2d_cli.errors import As2dError
-from as2d_cli.sources import printable
+from as2d_cli.printable import one_line, printable
 
 
 class Messages:
@@ -42,7 +42,7 @@ class Messages:
 def say(line: str) -> None:
     """Write one line to stderr; where it cannot be written nothing more is, and the run goes on."""
     try:
-        sys.stderr.write(f"{line}\n")
+        sys.stderr.write(f"{one_line(line)}\n")
         sys.stderr.flush()
     except OSError:
         silence(sys.stderr)

@@ -17,6 +17,7 @@ from as2d_cli import cache, plugins, weights
 from as2d_cli.cli.columns import print_table
 from as2d_cli.cli.fetch_progress import shown_progress
 from as2d_cli.errors import As2dError, ModelError
+from as2d_cli.printable import printable
 from as2d_cli.registry import ModelEntry, load_registry
 
 app = typer.Typer(
@@ -104,7 +105,8 @@ def verify(
         for folder in cache.stored_conversions(model):
             faults = cache.damaged_files(folder)
             damaged = damaged or bool(faults)
-            typer.echo(f"{model} ({folder.name}): {'damaged: ' + ', '.join(faults) if faults else 'ok'}")
+            state = "damaged: " + ", ".join(faults) if faults else "ok"
+            typer.echo(printable(f"{model} ({folder.name}): {state}"))
     if damaged:
         typer.echo("remove the damaged models; they are made anew at their next use", err=True)
         raise typer.Exit(1)
@@ -138,7 +140,7 @@ def export(
         plugins.export(plugin, source, to, bits)
     files = sorted(path.relative_to(to).as_posix() for path in to.rglob("*") if path.is_file())
     folder, names = json.dumps(str(to.absolute())), json.dumps(files)
-    typer.echo(f'[models."{to.name}"]\nplugin = "{plugin}"\nrole = "any"')
+    typer.echo(f'[models.{json.dumps(to.name)}]\nplugin = "{plugin}"\nrole = "any"')
     typer.echo(f'source = {{ kind = "path", directory = {folder}, files = {names} }}')
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from as2d_cli.errors import RequestError
+from as2d_cli.printable import printable
 
 if TYPE_CHECKING:
     from as2d_cli.measure import TargetCosts
@@ -82,10 +83,11 @@ def show(
         if as_json:
             typer.echo(json.dumps(asdict(stored)))
             continue
-        budget, costs = stored.budget, stored.costs[0]
+        costs = stored.costs[0]
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(stored.measured_at))
-        typer.echo(f"{stored.key['target']} + {stored.key['drafter']}, threads {stored.key['threads']}")
-        typer.echo(f"  measured {day} on {stored.key['device']}, MNN {stored.key['mnn']}")
+        key = {name: printable(value) for name, value in stored.key.items()}
+        typer.echo(f"{key['target']} + {key['drafter']}, threads {key['threads']}")
+        typer.echo(f"  measured {day} on {key['device']}, MNN {key['mnn']}")
         typer.echo(f"  target: window {costs.target.encode_ms:.0f} ms, step {_row(costs.target.step_ms())}")
         typer.echo(f"  rows decided together and one by one: {_difference(costs.target)}")
         typer.echo(
@@ -98,7 +100,7 @@ def show(
                 f"step {_row(own.target_busy.step_ms())}, drafter "
                 f"{own.drafter_busy.encode_ms / costs.drafter.encode_ms:.2f}x"
             )
-        typer.echo(f"  {budget.reason}")
+        typer.echo(f"  {printable(stored.budget.reason)}")
 
 
 def _difference(costs: TargetCosts) -> str:

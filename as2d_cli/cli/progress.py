@@ -16,7 +16,7 @@ from rich.text import Text
 from as2d_cli.audio import open_audio
 from as2d_cli.errors import AudioError
 from as2d_cli.messages import Progress
-from as2d_cli.sources import printable
+from as2d_cli.printable import printable
 
 _NAME_COLUMNS = 30
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, Protocol
 
 from as2d_cli.report import RunReport, stats_dict
 from as2d_cli.requests import FileOutcome
-from as2d_cli.writers import document, write_txt
+from as2d_cli.writers import document, to_json, write_txt
 
 
 class Results(Protocol):
@@ -70,7 +69,7 @@ def name_of(path: Path) -> str:
 
 def write_record(record: dict[str, Any]) -> None:
     """Write one line of JSON to stdout at once."""
-    write_out(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
+    write_out(to_json(record) + "\n")
 
 
 def write_out(text: str) -> None:

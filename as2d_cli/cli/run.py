@@ -13,7 +13,7 @@ from as2d_cli.cli.exit_codes import ExitCode, code_of_stop
 from as2d_cli.cli.messages import Messages
 from as2d_cli.cli.parameters import BatchOptions
 from as2d_cli.errors import As2dError
-from as2d_cli.sources import printable
+from as2d_cli.printable import printable
 
 if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
     from as2d_cli.answers import Answer

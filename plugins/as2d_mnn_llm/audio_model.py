@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from as2d_cli.decoding.protocols import END
 from as2d_cli.errors import ModelError, RequestError
+from as2d_cli.json_files import read_model_json
 from as2d_cli.types import Features, FeatureSpec, Request
 from as2d_mnn_llm import qwen2_5_omni, qwen2_audio, qwen3_asr
 from as2d_mnn_llm.engine import Memory
@@ -85,7 +85,4 @@ def family_of(folder: Path) -> Family:
 
 def _kind(folder: Path) -> str:
     path = folder / "llm_config.json"
-    try:
-        return str(json.loads(path.read_text(encoding="utf-8"))["model_type"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{path}: missing or broken: {error}", "export or fetch the model anew") from error
+    return str(read_model_json(path, "export or fetch the model anew").get("model_type"))

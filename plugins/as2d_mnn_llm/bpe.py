@@ -17,10 +17,13 @@ from tokenizers import Tokenizer as BpeTokenizer
 from tokenizers.models import BPE
 
 from as2d_cli.errors import ModelError
+from as2d_cli.json_files import read_json
 from as2d_mnn_llm.gguf_file import GgufFile
 
 TOKENIZER_FILE: Final = "tokenizer.json"
 SPECIALS_FILE: Final = "specials.json"
+_MAX_ID: Final = 1 << 20
+"""Four times what any vocabulary has; the library takes memory for all ids up to the largest."""
 _ORDINARY: Final = 1
 """Type of tokens that text is made of; the others are told to the model and never written as text."""
 _QWEN2: Final = (
@@ -70,6 +73,27 @@ def write_tokenizer(file: GgufFile, folder: Path) -> None:
     (folder / SPECIALS_FILE).write_text(json.dumps(specials, ensure_ascii=False), encoding="utf-8")
 
 
+def token_id(value: object) -> int:
+    """Return what a file gives as the id of a token. Raises `ValueError` if it can be none."""
+    if type(value) is not int or not 0 <= value < _MAX_ID:
+        raise ValueError(f"{value!r} is no id of a token")
+    return value
+
+
+def check_vocabulary(vocabulary: Mapping[str, object]) -> None:
+    """Raise `ValueError` unless every token has an id of its own: the library panics at two with one id."""
+    if len({token_id(value) for value in vocabulary.values()}) != len(vocabulary):
+        raise ValueError("two tokens have the same id")
+
+
+def check(bpe: BpeTokenizer) -> None:
+    """Raise `ValueError` for a tokenizer that would make of a text whatever its file says."""
+    if not isinstance(bpe.model, BPE):
+        raise ValueError("it is no BPE")
+    if not (bpe.normalizer is None or isinstance(bpe.normalizer, normalizers.NFC)):
+        raise ValueError("it changes texts before it encodes them")
+
+
 class LlmTokenizer:
     """A byte-level BPE: ordinary text <-> ids, and the ids of special tokens by name."""
 
@@ -82,8 +106,10 @@ class LlmTokenizer:
     def load(cls, folder: Path) -> LlmTokenizer:
         """Load what `write_tokenizer` wrote. Raises `ModelError`."""
         try:
-            specials = json.loads((folder / SPECIALS_FILE).read_text(encoding="utf-8"))
-            return cls(BpeTokenizer.from_file(str(folder / TOKENIZER_FILE)), specials)
+            specials = {name: token_id(at) for name, at in read_json(folder / SPECIALS_FILE).items()}
+            bpe = BpeTokenizer.from_file(str(folder / TOKENIZER_FILE))
+            check(bpe)
+            return cls(bpe, specials)
         except Exception as error:  # tokenizers raises bare Exception for a bad file
             raise ModelError(f"{folder}: not a usable tokenizer: {error}", "as2d models verify") from error
 
@@ -115,7 +141,10 @@ class LlmTokenizer:
 
     def _token_bytes(self, token: int) -> bytes:
         text = None if token in self._special_ids or token < 0 else self._bpe.id_to_token(token)
-        return bytes(_BYTE_OF[char] for char in text) if text else b""
+        try:
+            return bytes(_BYTE_OF[char] for char in text) if text else b""
+        except KeyError as error:
+            raise ModelError(f"the tokenizer's token {token} does not stand for bytes") from error
 
 
 def _byte_alphabet() -> dict[str, int]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from as2d_cli.errors import ModelError
+from as2d_cli.json_files import read_model_json
 from as2d_mnn_llm import qwen3_asr_convert
 from as2d_mnn_llm.audio_model import family_of
 from as2d_mnn_llm.hub_tokenizer import take_tokenizer
@@ -66,11 +66,7 @@ def _bits(value: object) -> int:
 
 
 def _model_type(folder: Path) -> str:
-    path = folder / "config.json"
-    try:
-        return str(json.loads(path.read_text(encoding="utf-8"))["model_type"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{path}: missing, or not that of a checkpoint: {error!r}") from error
+    return str(read_model_json(folder / "config.json").get("model_type"))
 
 
 def _take(source: Path, destination: Path) -> None:
@@ -79,6 +75,6 @@ def _take(source: Path, destination: Path) -> None:
             place = destination / file.relative_to(source)
             place.parent.mkdir(parents=True, exist_ok=True)
             try:
-                os.link(file, place)  # gigabytes need not be there twice
+                os.link(file.resolve(), place)  # gigabytes need not be there twice
             except OSError:
                 shutil.copyfile(file, place)

@@ -10,7 +10,6 @@ workers and conversions have that pointed away.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from as2d_cli.decoding.greedy import best_of_rows
 from as2d_cli.errors import ModelError
+from as2d_cli.json_files import read_model_json
 from as2d_cli.types import TokenIds
 
 Memory = Literal["low", "high"]
@@ -139,12 +139,7 @@ class Engine:
 def _check_files(folder: Path) -> None:
     """Look for the files that an export needs. Raises `ModelError` naming one that is missing or broken."""
     for name in ("config.json", "llm_config.json"):
-        try:
-            settings = json.loads((folder / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise ModelError(f"{folder / name}: missing or broken: {error}", _HINT) from error
-        if not isinstance(settings, dict):
-            raise ModelError(f"{folder / name}: not a JSON object", _HINT)
+        settings = read_model_json(folder / name, _HINT)
         if name == "config.json":
             defaults = {"llm_model": "llm.mnn", "llm_weight": "llm.mnn.weight"}
             for key, usual in defaults.items():

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from as2d_cli.device import device
 from as2d_cli.errors import ModelError
+from as2d_cli.json_files import read_json
 from as2d_mnn_llm.engine import MAX_ROWS, Engine
 
 FILE = "row_counts.json"
@@ -86,7 +87,12 @@ def _agree(one: NDArray[np.float32], other: NDArray[np.float32]) -> bool:
 
 def _read(path: Path) -> dict[str, list[int]]:
     try:
-        known = json.loads(path.read_text(encoding="utf-8"))
-        return {str(key): [int(rows) for rows in counts] for key, counts in known.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+        known = read_json(path)
+    except (OSError, ValueError):
         return {}
+    return {key: counts for key, counts in known.items() if _can_be(counts)}
+
+
+def _can_be(counts: object) -> bool:
+    """Whether these may be row counts that agree: the file may be damaged."""
+    return isinstance(counts, list) and len(counts) > 1 and counts == [one for one in _TRIED if one in counts]

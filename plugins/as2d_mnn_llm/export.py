@@ -23,8 +23,8 @@ from as2d_mnn_llm.records import Matrix, WeightFile
 Weights = Callable[[str], Matrix | NDArray[np.float32]]
 """Gives the weight of a name: a matrix, or for norms a float32 vector."""
 
-# The engine loads no model without a tokenizer; text never passes through it, so one of one token will do.
-_TOKENIZER_STUB = "430 1\n0 1 0\n0 \n1\nIQ==\n"
+TOKENIZER_STUB = "430 1\n0 1 0\n0 \n1\nIQ==\n"
+"""The engine loads no model without a tokenizer; text never passes through it, so one token will do."""
 
 
 def write_decoder(shape: DecoderShape, weights: Weights, folder: Path) -> None:
@@ -108,4 +108,4 @@ def _write_settings(shape: DecoderShape, embedding: list[int], folder: Path) -> 
     files = {"llm_model": "llm.mnn", "llm_weight": "llm.mnn.weight", "tokenizer_file": "tokenizer.txt"}
     (folder / "llm_config.json").write_text(json.dumps(model), encoding="utf-8")
     (folder / "config.json").write_text(json.dumps(files), encoding="utf-8")
-    (folder / "tokenizer.txt").write_text(_TOKENIZER_STUB, encoding="utf-8")
+    (folder / "tokenizer.txt").write_text(TOKENIZER_STUB, encoding="utf-8")

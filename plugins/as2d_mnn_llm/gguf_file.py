@@ -96,9 +96,9 @@ class GgufFile:
             raise self._fault(f"{key} is {'missing' if value is None else 'not a number'}")
         return value
 
-    def integer(self, key: str) -> int:
-        """Return the whole number at `key`. Raises `ModelError` if there is none."""
-        value = self.number(key)
+    def integer(self, key: str, default: int | None = None) -> int:
+        """Return the whole number at `key`, or `default`. Raises `ModelError` if there is neither."""
+        value = self.number(key, default)
         if not isinstance(value, int):
             raise self._fault(f"{key} is not a whole number")
         return value
@@ -140,7 +140,7 @@ class GgufFile:
                 raise self._fault(f"{key} is there twice")
             self.metadata[key] = cursor.value(cursor.integer("<I"))
         described = [self._description(cursor) for _ in range(n_tensors)]
-        alignment = int(self.number("general.alignment", 32))
+        alignment = self.integer("general.alignment", 32)
         if alignment < 1 or alignment & (alignment - 1):
             raise self._fault(f"{alignment} is no alignment")
         start = -(-cursor.at // alignment) * alignment

@@ -55,14 +55,13 @@ def read_shape(file: GgufFile) -> DecoderShape:
     heads, hidden = file.integer(f"{kind}.attention.head_count"), file.integer(f"{kind}.embedding_length")
     if heads < 1 or hidden % heads:
         raise ModelError(f"{file.path}: {heads} heads do not divide {hidden} columns")
-    length = file.metadata.get(f"{kind}.attention.key_length", hidden // heads)
     return DecoderShape(
         architecture=cast(Architecture, kind),
         layers=file.integer(f"{kind}.block_count"),
         hidden=hidden,
         heads=heads,
         kv_heads=file.integer(f"{kind}.attention.head_count_kv"),
-        head_dim=int(cast(int, length)),
+        head_dim=file.integer(f"{kind}.attention.key_length", hidden // heads),
         ffn=file.integer(f"{kind}.feed_forward_length"),
         vocab=file.tensor("token_embd.weight").shape[0],
         rope_theta=file.number(f"{kind}.rope.freq_base", 10_000.0),
@@ -91,19 +90,22 @@ class GgufWeights:
         if part.endswith("norm"):
             return vector(self._file.tensor(f"{prefix}.weight"))
         bias = self._file.tensors.get(f"{prefix}.bias")
-        order = self._half_split(part)
-        matrix = pieces(self._file.tensor(f"{prefix}.weight"), order)
+        tensor = self._file.tensor(f"{prefix}.weight")
+        matrix = pieces(tensor, self._half_split(part, tensor))
         return matrix if bias is None else _with_bias(matrix, bias)
 
-    def _half_split(self, part: str) -> NDArray[np.intp] | None:
+    def _half_split(self, part: str, tensor: GgufTensor) -> NDArray[np.intp] | None:
         """Return the order of rows that puts a head's rotary pairs half a head apart; None: they are.
 
-        Files of the llama architecture have pairs side by side (llama.cpp, `LlamaModel.permute`).
+        Files of the llama architecture have pairs side by side (llama.cpp, `LlamaModel.permute`). Raises
+        `ModelError` if the tensor has other rows.
         """
         if self._shape.architecture != "llama" or part not in {"q", "k"}:
             return None
         heads = self._shape.heads if part == "q" else self._shape.kv_heads
-        rows = np.arange(heads * self._shape.head_dim)
+        if tensor.shape[0] != heads * self._shape.head_dim:
+            raise ModelError(f"{self._file.path}: {tensor.name} does not have the rows of {heads} heads")
+        rows = np.arange(tensor.shape[0])
         return rows.reshape(heads, -1, 2).swapaxes(1, 2).reshape(-1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -13,6 +14,8 @@ from as2d_mnn_llm.records import Record
 
 Architecture = Literal["llama", "qwen2", "qwen3"]
 _TO_THE_END = 1 << 30
+MAX_LAYERS, MAX_SIZE = 1024, 1 << 20
+"""Far beyond all models: work and memory go by what a file claims."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,10 @@ class DecoderShape:
             raise ModelError(f"architecture {self.architecture!r} is not supported", f"supported: {known}")
         sizes = (self.layers, self.hidden, self.heads, self.kv_heads, self.head_dim, self.ffn, self.vocab)
         if min(sizes) < 1 or self.heads % self.kv_heads or self.head_dim % 2:
+            raise ModelError(f"a decoder cannot have these dimensions: {self}")
+        if self.layers > MAX_LAYERS or max(sizes) > MAX_SIZE:
+            raise ModelError(f"a decoder of these dimensions is beyond all that there are: {self}")
+        if not (1 <= self.rope_theta < math.inf and 0 <= self.norm_eps < 1):
             raise ModelError(f"a decoder cannot have these dimensions: {self}")
 
 

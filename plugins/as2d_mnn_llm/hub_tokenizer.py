@@ -12,12 +12,17 @@ from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers
 from tokenizers.models import BPE
 
 from as2d_cli.errors import ModelError
-from as2d_mnn_llm.bpe import LlmTokenizer
+from as2d_cli.json_files import read_json
+from as2d_mnn_llm.bpe import LlmTokenizer, check, check_vocabulary, token_id
 
 _FILE: Final = "tokenizer.json"
 _MNN_FILE: Final = "tokenizer.txt"
 _MNN_WITH_MERGES: Final = ("430", "3")
 """How a `tokenizer.txt` of llmexport begins that holds vocabulary and merges as the checkpoint has them."""
+_UNUSED: Final = ("post_processor", "padding", "truncation")
+"""What could make any number of tokens of a text, or cut it."""
+_MARKS: Final = ("continuing_subword_prefix", "end_of_word_suffix", "dropout")
+"""What byte-level BPE has no use for; the library panics at a prefix that is longer than a token."""
 _QWEN_WORDS: Final = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
     r"|\s+(?!\S)|\s+"
@@ -28,10 +33,13 @@ def load_hub_tokenizer(folder: Path) -> LlmTokenizer:
     """Return the tokenizer that `take_tokenizer` put into `folder`. Raises `ModelError`."""
     path = folder / _FILE
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        added = {item["content"]: int(item["id"]) for item in content["added_tokens"]}
+        content = read_json(path)
+        added = {item["content"]: token_id(item["id"]) for item in content["added_tokens"]}
+        check_vocabulary(content["model"]["vocab"])
+        content["model"] |= dict.fromkeys(_MARKS)
         # Without them the BPE cannot recognise a special token in a text.
-        bpe = Tokenizer.from_str(json.dumps({**content, "added_tokens": [], "post_processor": None}))
+        bpe = Tokenizer.from_str(json.dumps({**content, **dict.fromkeys(_UNUSED), "added_tokens": []}))
+        check(bpe)
     except Exception as error:  # tokenizers raises bare Exception for a bad file
         raise ModelError(f"{path}: not a usable tokenizer: {error}", "as2d models verify") from error
     return LlmTokenizer(bpe, added)
@@ -55,14 +63,14 @@ def take_tokenizer(source: Path, destination: Path) -> None:
                 f"{source}: no tokenizer that can be read",
                 "copy tokenizer.json there from the checkpoint that was exported",
             )
-    except (OSError, ValueError, KeyError, IndexError, AttributeError) as error:
-        raise ModelError(f"{source}: its tokenizer is broken: {error!r}", "fetch the model again") from error
+    except (OSError, ValueError, LookupError, AttributeError, TypeError) as error:
+        raise ModelError(f"{source}: its tokenizer is broken: {error}", "fetch the model again") from error
 
 
 def _read_checkpoint(source: Path) -> tuple[Mapping[str, int], Sequence[str], Mapping[str, int]]:
-    vocabulary = json.loads((source / "vocab.json").read_text(encoding="utf-8"))
+    vocabulary = read_json(source / "vocab.json")
     merges = (source / "merges.txt").read_text(encoding="utf-8").split("\n")
-    config = json.loads((source / "tokenizer_config.json").read_text(encoding="utf-8"))
+    config = read_json(source / "tokenizer_config.json")
     added = {item["content"]: int(number) for number, item in config["added_tokens_decoder"].items()}
     return vocabulary, merges, added
 
@@ -87,6 +95,7 @@ def _write(
     pairs = [(first, second) for first, _, second in (line.partition(" ") for line in merges) if second]
     pairs = [pair for pair in pairs if pair[0] != "#version:"]  # the first line of merges.txt
     try:
+        check_vocabulary(vocabulary)
         bpe = Tokenizer(BPE(dict(vocabulary), pairs))
     except Exception as error:  # tokenizers raises bare Exception for merges without their token
         raise ValueError(f"vocabulary and merges do not fit: {error}") from error

@@ -6,11 +6,13 @@ is given that beginning and goes on with the text.
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from as2d_cli.errors import ModelError
 from as2d_cli.types import Features, Request
 from as2d_mnn_llm.audio_encoder import AudioGraph, Encode, heard
 from as2d_mnn_llm.family import SOUND, Family, Prompt, Special, chat
@@ -22,6 +24,7 @@ _CHUNKS_TOGETHER = 8
 _MAX_CONTEXT_TOKENS = 512
 """The model takes far more, but each one costs time in every window."""
 _MARKER = "<asr_text>"
+_MAX_WIDTH = 1 << 16
 _NAMES = {
     "zh": "Chinese", "en": "English", "yue": "Cantonese", "ar": "Arabic", "de": "German", "fr": "French",
     "es": "Spanish", "pt": "Portuguese", "id": "Indonesian", "it": "Italian", "ko": "Korean", "ru": "Russian",
@@ -38,9 +41,9 @@ def load_encoder(folder: Path, threads: int) -> Encode:
     In training, convolutions and positions begin anew each second and attention every eight seconds
     (`Qwen3ASRAudioEncoder` of qwen-asr 0.0.6, with FlashAttention's `cu_seqlens`).
     """
+    width = _width(folder / "audio_width.npy")
     front = AudioGraph(folder / "audio_front.mnn", threads, ["input_features", "positions"])
     layers = AudioGraph(folder / "audio.mnn", threads, ["hidden_states"])
-    width = int(np.load(folder / "audio_width.npy"))
 
     def encode(features: Features) -> NDArray[np.float32]:
         chunks, n_tokens = _chunks(heard(features, 1))
@@ -51,6 +54,25 @@ def load_encoder(folder: Path, threads: int) -> Encode:
         return np.concatenate([layers.run(part[None]) for part in parts])
 
     return encode
+
+
+def _width(path: Path) -> int:
+    """Return the width of the hidden states, which a file of one number tells. Raises `ModelError`.
+
+    It is what numpy writes of an int32, and nothing else: numpy's reader believes the sizes in a header.
+    """
+    sound = io.BytesIO()
+    np.save(sound, np.int32(0))
+    head = sound.getvalue()[:-4]
+    try:
+        with path.open("rb") as file:
+            content = file.read(len(head) + 5)
+    except OSError as error:
+        raise ModelError(f"{path}: {error.strerror}", "export or fetch the model anew") from error
+    width = int.from_bytes(content[len(head) :], "little")
+    if not content.startswith(head) or len(content) != len(head) + 4 or not 2 < width <= _MAX_WIDTH:
+        raise ModelError(f"{path}: not a width that can be", "export or fetch the model anew")
+    return width
 
 
 def _chunks(sound: Features) -> tuple[NDArray[np.float32], int]:

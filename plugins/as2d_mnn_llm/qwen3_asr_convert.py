@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
+from as2d_cli.json_files import read_model_json
 from as2d_mnn_llm.export import write_decoder
 from as2d_mnn_llm.graph import DecoderShape
 from as2d_mnn_llm.hub_tokenizer import take_tokenizer
@@ -23,6 +24,7 @@ from as2d_mnn_llm.spliced import to_bfloat16
 MODEL_TYPE = "qwen3_asr"
 _HINT = "fetch the model again"
 _BLOCK = 64
+_MANY = 1 << 20
 _ROWS_AT_ONCE = 4096
 _NAMES = {
     "embedding": "thinker.model.embed_tokens.weight",
@@ -63,7 +65,12 @@ class Checkpoint:
         """Return a weight as float32. Raises `ModelError`."""
         if name not in self._files:
             raise ModelError(f"{self._folder}: the checkpoint has no weight {name}", _HINT)
-        weight: NDArray[np.float32] = np.asarray(self._files[name].get_tensor(name), np.float32)
+        from safetensors import SafetensorError
+
+        try:
+            weight: NDArray[np.float32] = np.asarray(self._files[name].get_tensor(name), np.float32)
+        except (SafetensorError, TypeError, ValueError) as error:
+            raise ModelError(f"{self._folder}: weight {name}: {error}", _HINT) from error
         return weight
 
 
@@ -79,7 +86,7 @@ def convert(source: Path, destination: Path, bits: int) -> None:
         try:
             shape = _shape(thinker["text_config"])
             _write_encoder(thinker["audio_config"], weights, destination)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ModelError(f"{source / 'config.json'}: unusable: {error!r}") from error
         write_decoder(shape, lambda name: _weight(weights, name, bits), destination)
         _write_table(weights(_NAMES["embedding"]), destination / "embeddings_bf16.bin")
@@ -90,27 +97,34 @@ def convert(source: Path, destination: Path, bits: int) -> None:
 
 def _thinker(source: Path) -> Mapping[str, Any]:
     path = source / "config.json"
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-        if config["model_type"] != MODEL_TYPE:
-            raise ModelError(f"{path}: a model of type {config['model_type']!r}, expected {MODEL_TYPE!r}")
-        thinker: Mapping[str, Any] = config["thinker_config"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{path}: missing or broken: {error!r}", _HINT) from error
+    config = read_model_json(path, _HINT)
+    if config.get("model_type") != MODEL_TYPE:
+        raise ModelError(f"{path}: a model of type {config.get('model_type')!r}, expected {MODEL_TYPE!r}")
+    thinker = config.get("thinker_config")
+    if not isinstance(thinker, dict):
+        raise ModelError(f"{path}: thinker_config is missing", _HINT)
     return thinker
+
+
+def _count(settings: Mapping[str, Any], name: str) -> int:
+    """Return a number of things. Raises `KeyError`, or `ValueError` if it is none."""
+    value = settings[name]
+    if type(value) is not int or not 0 < value < _MANY:
+        raise ValueError(f"{name} is {value!r}")
+    return value
 
 
 def _shape(text: Mapping[str, Any]) -> DecoderShape:
     """Positions of a text with sound are plain ones: mrope's three are equal without pictures."""
     return DecoderShape(
         architecture="qwen3",
-        layers=int(text["num_hidden_layers"]),
-        hidden=int(text["hidden_size"]),
-        heads=int(text["num_attention_heads"]),
-        kv_heads=int(text["num_key_value_heads"]),
-        head_dim=int(text["head_dim"]),
-        ffn=int(text["intermediate_size"]),
-        vocab=int(text["vocab_size"]),
+        layers=_count(text, "num_hidden_layers"),
+        hidden=_count(text, "hidden_size"),
+        heads=_count(text, "num_attention_heads"),
+        kv_heads=_count(text, "num_key_value_heads"),
+        head_dim=_count(text, "head_dim"),
+        ffn=_count(text, "intermediate_size"),
+        vocab=_count(text, "vocab_size"),
         rope_theta=float(text["rope_theta"]),
         norm_eps=float(text["rms_norm_eps"]),
         tied=True,  # as far as the engine goes: the table of embeddings is a file of its own
@@ -141,14 +155,17 @@ def _write_encoder(audio: Mapping[str, Any], weights: Checkpoint, folder: Path) 
     def weight(name: str) -> NDArray[np.float32]:
         return weights(f"thinker.audio_tower.{name}")
 
-    layers, heads = int(audio["encoder_layers"]), int(audio["encoder_attention_heads"])
+    layers, heads = _count(audio, "encoder_layers"), _count(audio, "encoder_attention_heads")
+    width = _count(audio, "d_model")
+    if width % heads:
+        raise ValueError(f"{heads} heads of a width of {width}")
     with TemporaryDirectory(dir=folder) as scratch:
         path = Path(scratch) / "graph.onnx"
-        build_front(weight, int(audio["num_mel_bins"]), path)
+        build_front(weight, _count(audio, "num_mel_bins"), path)
         _onnx_to_mnn(path, folder / "audio_front.mnn")
         build_layers(weight, layers, heads, path)
         _onnx_to_mnn(path, folder / "audio.mnn")
-    np.save(folder / "audio_width.npy", np.int32(audio["d_model"]))
+    np.save(folder / "audio_width.npy", np.int32(width))
 
 
 def _onnx_to_mnn(onnx_path: Path, mnn_path: Path) -> None:

@@ -64,7 +64,12 @@ Matrix = QuantisedLinear | Iterable[QuantisedLinear]
 
 
 def quantise(values: NDArray[np.float32], bits: int, block: int) -> QuantisedLinear:
-    """Round `values`, shape (out, inner), to 2**bits evenly spaced levels between each block's extremes."""
+    """Round `values`, shape (out, inner), to 2**bits evenly spaced levels between each block's extremes.
+
+    Raises `ModelError` for what cannot be cut into such blocks.
+    """
+    if values.ndim != 2 or values.shape[1] % block:  # a matrix
+        raise ModelError(f"a matrix of shape {values.shape} cannot be cut into blocks of {block} columns")
     out, inner = values.shape
     blocks = values.reshape(out, inner // block, block)
     minimum = blocks.min(axis=2)

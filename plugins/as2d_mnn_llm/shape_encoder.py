@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
-from as2d_mnn_llm.graph import Graph
+from as2d_mnn_llm.graph import MAX_LAYERS, MAX_SIZE, Graph
 from as2d_mnn_llm.records import Matrix, Record, WeightFile
 
 FrontEnd = Literal["conv2d", "frames"]
@@ -47,7 +47,8 @@ class EncoderShape:
         if self.front_end not in get_args(FrontEnd):
             raise ModelError(f"front end {self.front_end!r}; expected one of {get_args(FrontEnd)}")
         sizes = (self.layers, self.width, self.heads, self.ffn, self.output, self.n_mels, self.window)
-        if min(sizes) < 1 or self.width % self.heads or self.window % self._step:
+        beyond = self.layers > MAX_LAYERS or max(sizes) > MAX_SIZE
+        if min(sizes) < 1 or beyond or self.width % self.heads or self.window % self._step:
             raise ModelError(f"an encoder cannot have these dimensions: {self}")
 
     @property

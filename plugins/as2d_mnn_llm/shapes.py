@@ -12,12 +12,13 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
+from as2d_cli.json_files import read_model_json
 from as2d_mnn_llm.export import decoder_weights, json_to_mnn, write_decoder
 from as2d_mnn_llm.graph import DecoderShape
 from as2d_mnn_llm.random_weights import RandomWeights
@@ -31,6 +32,7 @@ _ENCODER = "audio_"
 _BODY_BITS, _HEAD_BITS, _ENCODER_BITS = 4, 8, 8
 _SCALE_BYTES = 8
 _WINDOW_FRAMES = 3000
+_MOST, _MOST_MELS = 4096, 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +90,14 @@ def read_shape(options: Mapping[str, object]) -> ModelShape:
     if given:
         raise ModelError(f"a shape has no option {min(given)!r}")
     for name, value in whole.items():
-        if type(value) is not int or value < 1:
-            raise ModelError(f"a shape's option {name!r} is {value!r}; expected a whole number above 0")
-    return ModelShape(decoder, encoder, **whole)  # type: ignore[arg-type]  # checked
+        if type(value) is not int or not 0 < value <= _MOST:
+            raise ModelError(f"a shape's option {name!r} is {value!r}; expected one from 1 to {_MOST}")
+    shape = ModelShape(decoder, encoder, **whole)  # type: ignore[arg-type]  # checked
+    if shape.frames > _WINDOW_FRAMES or encoder.n_mels > _MOST_MELS:
+        raise ModelError(
+            f"a shape cannot hear {encoder.n_mels} bands of {shape.frames} frames", "30 s at most"
+        )
+    return shape
 
 
 def _take(kind: type[T], given: dict[str, object], prefix: str = "", **known: object) -> T:
@@ -135,12 +142,7 @@ def write_shape(name: str, options: Mapping[str, object], folder: Path) -> None:
 
 def stored_shape(folder: Path) -> ModelShape:
     """Return the shape of the converted model in `folder`. Raises `ModelError`."""
-    path = folder / FILE
-    try:
-        options: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{path}: missing or broken", "as2d models verify, then as2d models pull") from error
-    return read_shape(options)
+    return read_shape(read_model_json(folder / FILE, "as2d models verify, then as2d models pull"))
 
 
 def _decoder_weight(shape: DecoderShape, random: RandomWeights, name: str) -> Matrix | NDArray[np.float32]:

@@ -11,19 +11,33 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
+from as2d_cli.json_files import read_model_json
+from as2d_cli.model_sources import is_plain_name
 from as2d_mnn_llm.engine import Engine, Memory
+from as2d_mnn_llm.export import TOKENIZER_STUB
+from as2d_mnn_llm.graph import MAX_LAYERS
 
+_HINT = "export or fetch the model anew"
 _BFLOAT16_BYTES = 2
 _ROWS = 4096
 """Most rows of one pass: a window of audio, a prompt and a long passage are a fraction of it."""
-_FILES = {"llm_model": "llm.mnn", "llm_weight": "llm.mnn.weight", "tokenizer_file": "tokenizer.mtok"}
+_FILES = {
+    "llm_model": "llm.mnn",
+    "llm_weight": "llm.mnn.weight",
+    "embedding_file": "embeddings_bf16.bin",
+}
+_SETTINGS: Mapping[str, type] = {
+    **{"model_type": str, "attention_mask": str, "attention_type": str},
+    **{"hidden_size": int, "layer_nums": int, "sliding_window": int, "is_mrope": bool},
+}
+"""What the engine is told of an export's llm_config.json: it reads much more, such as places to write to."""
 _APART_BYTES = 1 << 20
 """Distance that the engine's buffered file never reads across at once."""
 
@@ -33,16 +47,16 @@ class SplicedEngine(Engine):
 
     def __init__(self, folder: Path, threads: int, memory: Memory = "low") -> None:
         """Load the export in `folder`. Raises `ModelError` if it is broken or has no table of embeddings."""
-        model = _settings(folder / "llm_config.json")
-        files = _settings(folder / "config.json")
+        model, files = (read_model_json(folder / name, _HINT) for name in ("llm_config.json", "config.json"))
         self._width = _width(folder, model)
-        self._table = _table(folder / str(files.get("embedding_file", "embeddings_bf16.bin")), self._width)
+        paths = {key: _path(folder, files, key, usual) for key, usual in _FILES.items()}
+        self._table = _table(paths["embedding_file"], self._width)
         self._sound = np.empty((0, self._width), np.uint16)
         self._second = 0
         region = max(_ROWS * self._width * _BFLOAT16_BYTES, _APART_BYTES)
         self._region_rows = -(-region // (self._width * _BFLOAT16_BYTES))
         with tempfile.TemporaryDirectory(prefix="as2d-", ignore_cleanup_errors=True) as private:
-            self._file = _write_private(folder, Path(private), model, files)
+            self._file = _write_private(Path(private), _plain(folder, model), paths)
             super().__init__(Path(private), threads, memory)
         self.folder = folder
 
@@ -90,18 +104,10 @@ def to_bfloat16(values: NDArray[np.float32]) -> NDArray[np.uint16]:
     return rounded
 
 
-def _settings(path: Path) -> dict[str, object]:
-    try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{path}: missing or broken: {error}", "export or fetch the model anew") from error
-    return settings if isinstance(settings, dict) else {}
-
-
-def _width(folder: Path, model: dict[str, object]) -> int:
+def _width(folder: Path, model: Mapping[str, object]) -> int:
     width = model.get("hidden_size")
-    if not isinstance(width, int) or width < 1:
-        raise ModelError(f"{folder / 'llm_config.json'}: no hidden_size", "export or fetch the model anew")
+    if type(width) is not int or width < 1:
+        raise ModelError(f"{folder / 'llm_config.json'}: no hidden_size", _HINT)
     return width
 
 
@@ -117,17 +123,34 @@ def _table(path: Path, width: int) -> NDArray[np.uint16]:
     return table
 
 
-def _write_private(folder: Path, private: Path, model: dict[str, object], files: dict[str, object]) -> int:
-    """Write settings by which the engine loads the text model of `folder` alone; open the file of its rows.
+def _path(folder: Path, files: Mapping[str, object], key: str, usual: str) -> Path:
+    """Return the file that an export has for `key`. Raises `ModelError` for one that is not in its folder."""
+    name = files.get(key, usual)
+    if not isinstance(name, str) or not is_plain_name(name):
+        raise ModelError(f"{folder / 'config.json'}: {key} is {name!r}: not a file of the export", _HINT)
+    return folder / name
+
+
+def _plain(folder: Path, model: Mapping[str, object]) -> dict[str, object]:
+    """Return the settings of the text model alone. Raises `ModelError` for one of the wrong kind."""
+    for key, kind in _SETTINGS.items():
+        if key in model and type(model[key]) is not kind:
+            raise ModelError(f"{folder / 'llm_config.json'}: {key} is not of the right kind", _HINT)
+    layers = model.get("layer_nums")
+    if not isinstance(layers, int) or not 0 < layers <= MAX_LAYERS:
+        raise ModelError(f"{folder / 'llm_config.json'}: no number of layers that can be", _HINT)
+    return {key: model[key] for key in _SETTINGS if key in model}
+
+
+def _write_private(private: Path, model: Mapping[str, object], paths: Mapping[str, Path]) -> int:
+    """Write settings by which the engine loads the text model alone; open the file of its rows.
 
     All of it may be deleted once the engine has loaded: it keeps the file of rows open, as the caller does.
     """
-    plain = {**model, "is_audio": False, "is_visual": False, "has_talker": False}
-    plain.pop("tie_embeddings", None)
-    own = {key: value for key, value in files.items() if key not in ("mllm", "system_prompt")}
-    own |= {key: str(folder.absolute() / str(files.get(key, usual))) for key, usual in _FILES.items()}
+    own = {key: str(path.absolute()) for key, path in paths.items()}
     own |= {"base_dir": "", "embedding_file": str(private / "rows.bin")}
-    own["llm_config"] = str(private / "llm_config.json")
-    (private / "llm_config.json").write_text(json.dumps(plain), encoding="utf-8")
+    own |= {"llm_config": str(private / "llm_config.json"), "tokenizer_file": str(private / "tokenizer.txt")}
+    (private / "tokenizer.txt").write_text(TOKENIZER_STUB, encoding="utf-8")
+    (private / "llm_config.json").write_text(json.dumps(model), encoding="utf-8")
     (private / "config.json").write_text(json.dumps(own), encoding="utf-8")
     return os.open(private / "rows.bin", os.O_RDWR | os.O_CREAT, 0o600)

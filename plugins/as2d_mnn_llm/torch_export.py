@@ -11,7 +11,6 @@ import argparse
 import contextlib
 import importlib
 import importlib.util
-import json
 import os
 import shutil
 import sys
@@ -21,10 +20,12 @@ from pathlib import Path
 from types import ModuleType
 
 from as2d_cli.errors import ModelError
+from as2d_cli.json_files import read_model_json
 from as2d_mnn_llm.hub_tokenizer import take_tokenizer
 
 EXTRA = 'pip install "as2d[export]"'
 _NEEDED = ("torch", "transformers", "llmexport")
+_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 _UNQUANTISED, _BLOCK = 16, 64
 _ENCODER_BITS = 8
 """Least precision of the audio encoder, whose errors every token of the text would see."""
@@ -62,12 +63,30 @@ def _current_folder(folder: Path) -> Iterator[None]:
 
 
 def _check(source: Path) -> None:
-    try:
-        config = json.loads((source / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{source}: not a checkpoint: {error}") from error
-    if "auto_map" in config:  # llmexport would run it
-        raise ModelError(f"{source}: the checkpoint brings code of its own, which is never run")
+    """Raise `ModelError` for a checkpoint that could have code run.
+
+    llmexport trusts it: code that any of its settings names in an `auto_map` would be run, here or from the
+    hub, and weights that are not safetensors would be unpickled.
+    """
+    settings = {source / "config.json", *source.rglob("*config*.json")}
+    for path in sorted(settings):
+        if _names_code(read_model_json(path)):
+            raise ModelError(f"{path}: the checkpoint brings code of its own, which is never run")
+    if not any((source / name).is_file() for name in _WEIGHTS):
+        raise ModelError(f"{source}: no {' and no '.join(_WEIGHTS)}", "other forms of weights can hold code")
+
+
+def _names_code(settings: object) -> bool:
+    waiting = [settings]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            if "auto_map" in part:
+                return True
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+    return False
 
 
 def _run(source: Path, folder: Path, bits: int) -> None:

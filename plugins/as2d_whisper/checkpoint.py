@@ -6,7 +6,6 @@ Array names follow CTranslate2's WhisperSpec (public format, OpenNMT/CTranslate2
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
+from as2d_cli.json_files import read_model_json
 from as2d_whisper.tensor_files import Array, read_ctranslate2, read_safetensors
 
 _QUANTISED = (np.int8, np.int16)
@@ -75,7 +75,7 @@ class Checkpoint:
 
 def read_checkpoint(folder: Path) -> Checkpoint:
     """Read `model.bin` or `model.safetensors` in `folder`. Raises `ModelError`."""
-    config = read_json(folder / "config.json")
+    config = read_model_json(folder / "config.json")
     if (folder / "model.bin").is_file():
         path = folder / "model.bin"
         checkpoint = _from_ctranslate2(path, read_ctranslate2(path))
@@ -91,22 +91,14 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     return checkpoint
 
 
-def read_json(path: Path) -> dict[str, object]:
-    """Read a JSON object. Raises `ModelError`."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{path}: not readable as JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise ModelError(f"{path}: expected a JSON object")
-    return value
-
-
 def _check(path: Path, checkpoint: Checkpoint) -> None:
     """Raise `ModelError` unless every array is there in its shape: the native converter trusts them."""
     for part in ("encoder", "decoder"):
         if not checkpoint.n_layers(part):
             raise ModelError(f"{path}: no {part} layers", "is it a Whisper model?")
+    sizes = (checkpoint.vocab_size, checkpoint.n_mels, checkpoint.n_audio_positions)
+    if not all((checkpoint.d_model, checkpoint.n_text_positions, *sizes)):
+        raise ModelError(f"{path}: arrays of no size", "is it a Whisper model?")
     if checkpoint.n_heads < 1 or checkpoint.d_model % checkpoint.n_heads:
         raise ModelError(f"{path}: {checkpoint.n_heads} heads of a width of {checkpoint.d_model}")
     for name, shape in _expected(checkpoint):

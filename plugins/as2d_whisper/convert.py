@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
-from as2d_whisper.checkpoint import Checkpoint, read_checkpoint, read_json
+from as2d_cli.json_files import read_model_json
+from as2d_whisper.checkpoint import Checkpoint, read_checkpoint
 from as2d_whisper.graph import build_decoder, build_encoder
 from as2d_whisper.layout import HEAD_SIZE
 from as2d_whisper.tokenizer import WhisperTokenizer, repair_tokenizer
@@ -98,16 +99,16 @@ def _kept(
 
 
 def _config(source: Path) -> dict[str, object]:
-    config = read_json(source / "config.json")
+    config = read_model_json(source / "config.json")
     generation = source / "generation_config.json"
     if generation.is_file():  # Hugging Face keeps the decoding rules apart from the dimensions
-        config |= read_json(generation)
+        config |= read_model_json(generation)
     return config
 
 
 def _facts(config: Mapping[str, object], checkpoint: Checkpoint) -> dict[str, object]:
-    suppress = config.get("suppress_ids", config.get("suppress_tokens")) or []
-    begin = config.get("suppress_ids_begin", config.get("begin_suppress_tokens")) or []
+    suppress = _token_ids(config, "suppress_ids", "suppress_tokens")
+    begin = _token_ids(config, "suppress_ids_begin", "begin_suppress_tokens")
     return {
         "d_model": checkpoint.d_model,
         "n_mels": checkpoint.n_mels,
@@ -119,6 +120,14 @@ def _facts(config: Mapping[str, object], checkpoint: Checkpoint) -> dict[str, ob
         "suppress_begin": begin,
         "is_multilingual": bool(config.get("is_multilingual", checkpoint.vocab_size >= _MULTILINGUAL_VOCAB)),
     }
+
+
+def _token_ids(config: Mapping[str, object], name: str, other: str) -> list[int]:
+    """Return a list of ids that CTranslate2 and Hugging Face call differently. Raises `ModelError`."""
+    ids = config.get(name, config.get(other)) or []
+    if not isinstance(ids, list) or not all(type(one) is int for one in ids):
+        raise ModelError(f"config.json: {name if name in config else other} is not a list of tokens")
+    return ids
 
 
 def _alignment_heads(
@@ -133,7 +142,7 @@ def _alignment_heads(
     n_layers = checkpoint.n_layers("decoder")
     try:
         listed = [(int(layer), int(head)) for layer, head in config.get("alignment_heads") or []]  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ModelError(f"{source}: alignment_heads is not a list of (layer, head)") from None
     if listed and all(0 <= layer < n_layers and 0 <= head < checkpoint.n_heads for layer, head in listed):
         return listed

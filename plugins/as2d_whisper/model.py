@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
+from as2d_cli.json_files import read_json
 from as2d_cli.types import Features, FeatureSpec
 from as2d_whisper.layout import HEAD_SIZE, KEY_MULTIPLE
 from as2d_whisper.mnn import Graph, Var, constant
@@ -42,7 +42,7 @@ class Facts:
     def read(cls, path: Path) -> Facts:
         """Read `facts.json`. Raises `ModelError`."""
         try:
-            raw = json.loads(path.read_text(encoding="utf-8"))
+            raw = read_json(path)
             raw["suppress"], raw["suppress_begin"] = tuple(raw["suppress"]), tuple(raw["suppress_begin"])
             return cls(**raw)
         except (OSError, ValueError, KeyError, TypeError) as error:

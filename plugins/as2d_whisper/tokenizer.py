@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
 from tokenizers import Tokenizer as BpeTokenizer
+from tokenizers.models import BPE
 
 from as2d_cli.errors import ModelError
+from as2d_cli.json_files import read_json
 
+_MAX_ID = 1 << 20
+"""Twenty times what there are; the library takes memory for all ids up to the largest."""
+_MARKS = ("continuing_subword_prefix", "end_of_word_suffix", "dropout")
+"""The library panics at such a prefix that is longer than a token, and at two tokens of the same id."""
 _FIRST_MERGE_ID = 256  # ids below are the single bytes
 
 
@@ -22,12 +28,16 @@ class WhisperTokenizer:
         """Load a `tokenizer.json`. Raises `ModelError`."""
         self._path = path
         try:
-            content = json.loads(path.read_bytes())
-            self._added = {item["content"]: int(item["id"]) for item in content["added_tokens"]}
-            self._ids: dict[str, int] = content["model"]["vocab"]
-            self._names = {token: name for name, token in self._ids.items()}
+            content = read_json(path)
+            self._added = _ids((item["content"], item["id"]) for item in content["added_tokens"])
+            self._ids = _ids(content["model"]["vocab"].items())
+            if content.get("normalizer") is not None:
+                raise ValueError("it changes texts before it encodes them")
+            if len(set(self._ids.values())) < len(self._ids) or any(map(content["model"].get, _MARKS)):
+                raise ValueError("it is no plain vocabulary")
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise ModelError(f"{path}: not a usable tokenizer: {error}") from error
+        self._names = {token: name for name, token in self._ids.items()}
         self.end_id = self.special("<|endoftext|>")
         self._bytes: dict[int, bytes] = {}
 
@@ -49,7 +59,12 @@ class WhisperTokenizer:
     def _bpe(self) -> BpeTokenizer:
         """What encodes; not loaded with the rest, as plain decoding has no use for it."""
         try:
-            return BpeTokenizer.from_buffer(self._path.read_bytes())
+            bpe = BpeTokenizer.from_buffer(self._path.read_bytes())
+            if not isinstance(bpe.model, BPE):
+                raise ValueError("it is no BPE")
+            bpe.no_padding()  # either could make any number of tokens of a text
+            bpe.no_truncation()
+            return bpe
         except Exception as error:  # tokenizers raises bare Exception for a bad file
             raise ModelError(f"{self._path}: not a usable tokenizer: {error}") from error
 
@@ -88,8 +103,20 @@ class WhisperTokenizer:
     def _token_bytes(self, token: int) -> bytes:
         if token not in self._bytes:
             text = self._names.get(token) if 0 <= token < self.end_id else None
-            self._bytes[token] = bytes(_BYTE_OF[char] for char in text) if text else b""
+            try:
+                self._bytes[token] = bytes(_BYTE_OF[char] for char in text) if text else b""
+            except KeyError as error:
+                raise ModelError(f"{self._path}: token {token} does not stand for bytes") from error
         return self._bytes[token]
+
+
+def _ids(tokens: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Return the ids of tokens by name. Raises `ValueError` for what can be no name or no id."""
+    found = dict(tokens)
+    for name, token in found.items():
+        if type(name) is not str or type(token) is not int or not 0 <= token < _MAX_ID:
+            raise ValueError(f"{name!r} cannot be token {token!r}")
+    return found
 
 
 def _byte_alphabet() -> dict[str, int]:
@@ -114,14 +141,15 @@ def repair_tokenizer(source: Path, destination: Path) -> None:
     loss shows where the first merge does not create id 256.
     """
     try:
-        content = json.loads(source.read_text(encoding="utf-8"))
+        content = read_json(source)
         vocab, merges = content["model"]["vocab"], content["model"]["merges"]
         by_id = {token_id: token for token, token_id in vocab.items()}
         first = by_id[_FIRST_MERGE_ID]
         pair = merges[0] if isinstance(merges[0], list) else merges[0].split(" ")
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        if "".join(pair) == by_id.get(_FIRST_MERGE_ID + 1) and len(first) == 2:
+            lost = [first[0], first[1]]
+            merges.insert(0, lost if isinstance(merges[0], list) else " ".join(lost))
+        repaired = json.dumps(content, ensure_ascii=False).encode()
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ModelError(f"{source}: not a BPE tokenizer file: {error}") from error
-    if "".join(pair) == by_id.get(_FIRST_MERGE_ID + 1) and len(first) == 2:
-        lost = [first[0], first[1]]
-        merges.insert(0, lost if isinstance(merges[0], list) else " ".join(lost))
-    destination.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+    destination.write_bytes(repaired)

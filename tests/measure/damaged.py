@@ -20,7 +20,7 @@ _AV_FORMATS = [
     *(("avi", "pcm_s16le"), ("mpegts", "aac"), ("adts", "aac"), ("asf", "wmav2"), ("ac3", "ac3")),
     *(("mp2", "mp2"), ("mp3", "libmp3lame"), ("wv", "wavpack"), ("tta", "tta"), ("flv", "aac")),
 ]
-_EXTREMES = [0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF]
+EXTREMES = [0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF]
 
 
 def seeds() -> list[tuple[str, bytes]]:
@@ -65,14 +65,19 @@ def mutated(number: int, sources: list[tuple[str, bytes]]) -> tuple[str, bytes]:
     """Return the name of the seed and the bytes of input `number`."""
     draw = random.Random(number)
     name, data = draw.choice(sources)
+    return name, damage(draw, data, [content for _, content in sources])
+
+
+def damage(draw: random.Random, data: bytes, others: list[bytes]) -> bytes:
+    """Return `data` with some of its bytes changed, repeated, removed or replaced by another file's."""
     damaged = bytearray(data)
     for _ in range(draw.choice([1, 1, 2, 4, 16])):
         _MUTATIONS[draw.randrange(len(_MUTATIONS))](draw, damaged)
         if draw.random() < 0.05:
-            other = draw.choice(sources)[1]
+            other = draw.choice(others)
             place = _place(draw, damaged)
             damaged[place:] = other[_place(draw, bytearray(other)) :]
-    return name, bytes(damaged)
+    return bytes(damaged)
 
 
 def _place(draw: random.Random, data: bytearray) -> int:
@@ -87,7 +92,7 @@ def _flip(draw: random.Random, data: bytearray) -> None:
 
 def _set_number(draw: random.Random, data: bytearray) -> None:
     width = draw.choice([1, 2, 4, 8])
-    value = draw.choice([*_EXTREMES, draw.getrandbits(32)]) & ((1 << 8 * width) - 1)
+    value = draw.choice([*EXTREMES, draw.getrandbits(32)]) & ((1 << 8 * width) - 1)
     place = _place(draw, data)
     data[place : place + width] = value.to_bytes(width, draw.choice(["little", "big"]))
 

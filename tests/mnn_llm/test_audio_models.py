@@ -18,13 +18,15 @@ from as2d_cli.decoding.protocols import END
 from as2d_cli.errors import ModelError, RequestError
 from as2d_cli.features import log_mel
 from as2d_cli.types import Request
-from as2d_mnn_llm import checkpoints
+from as2d_mnn_llm import checkpoints, qwen3_asr
 from as2d_mnn_llm.audio_drafter import AudioDrafter
 from as2d_mnn_llm.audio_model import FEATURES, family_of
 from as2d_mnn_llm.audio_target import AudioTarget
+from as2d_mnn_llm.engine import Engine
 from as2d_mnn_llm.family import instruction
 from as2d_mnn_llm.hub_tokenizer import load_hub_tokenizer, take_tokenizer
 from as2d_mnn_llm.qwen3_asr_convert import convert
+from as2d_mnn_llm.spliced import SplicedEngine
 
 DATA = Path(__file__).parents[1] / "data"
 SOUND_TOKEN = {"qwen2_audio": "<|AUDIO|>", "qwen2_5_omni": "<|AUDIO|>", "qwen3_asr": "<|audio_pad|>"}
@@ -247,6 +249,53 @@ def test_an_export_that_lacks_a_part_is_refused_by_its_name(folders, tmp_path, f
         AudioTarget(folder, 1)
 
 
+@pytest.mark.parametrize(
+    ("file", "changes"),
+    [
+        ("config.json", {"llm_model": "../llm.mnn"}),
+        ("config.json", {"llm_weight": "/etc/passwd"}),
+        ("config.json", {"embedding_file": "/dev/zero"}),
+        ("config.json", {"embedding_file": ["a"]}),
+        ("llm_config.json", {"layer_nums": 10**9}),
+        ("llm_config.json", {"hidden_size": True}),
+        ("llm_config.json", {"attention_type": 3}),
+    ],
+)
+def test_an_export_cannot_name_files_elsewhere_nor_sizes_that_cannot_be(folders, tmp_path, file, changes):
+    folder = Path(shutil.copytree(folders["qwen2_audio"], tmp_path / "export"))
+    settings = json.loads((folder / file).read_text())
+    (folder / file).write_text(json.dumps({**settings, **changes}))
+    with pytest.raises(ModelError, match=rf"export/{file}: "):
+        AudioTarget(folder, 1)
+
+
+def test_the_engine_is_told_nothing_of_an_export_that_it_need_not_know(folders, tmp_path, monkeypatch):
+    folder = Path(shutil.copytree(folders["qwen2_audio"], tmp_path / "export"))
+    for name in ("config.json", "llm_config.json"):
+        settings = json.loads((folder / name).read_text())
+        hostile = {"tmp_path": "/home", "use_mmap": True, "base_dir": "/", "jinja": {"chat_template": "{{"}}
+        (folder / name).write_text(json.dumps({**settings, **hostile, "tokenizer_file": "/dev/zero"}))
+    told = []
+
+    def take(self, private, *_):
+        told.extend(json.loads((private / name).read_text()) for name in ("config.json", "llm_config.json"))
+
+    monkeypatch.setattr(Engine, "__init__", take)
+    SplicedEngine(folder, 1)
+    assert set(told[0]) == {
+        *("llm_model", "llm_weight", "embedding_file", "tokenizer_file", "base_dir", "llm_config")
+    }
+    assert told[0]["base_dir"] == ""
+    assert "jinja" not in told[1]
+
+
+@pytest.mark.parametrize("array", [np.int32(0), np.zeros(3, np.int32), np.float32(8), np.int64(1 << 40)])
+def test_a_width_that_cannot_be_is_refused(tmp_path, array):
+    np.save(tmp_path / "audio_width.npy", array)
+    with pytest.raises(ModelError, match=r"audio_width\.npy"):
+        qwen3_asr.load_encoder(tmp_path, 1)
+
+
 def test_a_model_of_another_family_is_refused(folders, tmp_path):
     folder = Path(shutil.copytree(folders["qwen2_audio"], tmp_path / "export"))
     settings = json.loads((folder / "llm_config.json").read_text())
@@ -296,6 +345,32 @@ def test_a_tokenizer_in_another_form_is_the_same(folders, tmp_path, write):
     assert made.fingerprint == original.fingerprint
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"normalizer": {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}},
+        {"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}},
+        {"model": {"type": "BPE", "vocab": {"a": 2**31 - 1}, "merges": []}},
+        {"model": {"type": "BPE", "vocab": {"a": 1, "b": 1}, "merges": []}},
+        {"added_tokens": [{"id": 2**40, "content": "a"}]},
+        {"added_tokens": [{"id": float("inf"), "content": "a"}]},
+    ],
+)
+def test_a_tokenizer_that_is_more_than_a_vocabulary_is_refused(folders, tmp_path, changes):
+    content = json.loads((folders["qwen2_audio"] / "tokenizer.json").read_text())
+    (tmp_path / "tokenizer.json").write_text(json.dumps({**content, **changes}))
+    with pytest.raises(ModelError, match="not a usable tokenizer"):
+        load_hub_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize("text", [b"430 3\n1 0 0\n\xff" + bytes(10**6), b"430 3\n1 0 0\n9\n1e9 1\n", b""])
+def test_a_broken_export_tokenizer_is_one_line_however_long_it_is(tmp_path, text):
+    (tmp_path / "tokenizer.txt").write_bytes(text)
+    with pytest.raises(ModelError, match="its tokenizer is broken") as told:
+        take_tokenizer(tmp_path, tmp_path)
+    assert len(told.value.message) < 1100
+
+
 def test_a_broken_tokenizer_is_told(tmp_path):
     (tmp_path / "tokenizer.txt").write_text("430 1\n0 1 0\n0 \n1\nIQ==\n")
     with pytest.raises(ModelError, match="no merges"):
@@ -307,6 +382,30 @@ def test_a_checkpoint_of_another_family_has_to_be_exported(tmp_path):
     with pytest.raises(ModelError, match="cannot be converted as it is") as told:
         checkpoints.convert({}, tmp_path, tmp_path)
     assert "as2d models export" in told.value.hint
+
+
+@pytest.mark.parametrize(
+    ("part", "changes"),
+    [
+        ("audio_config", {"encoder_attention_heads": 0}),
+        ("audio_config", {"encoder_attention_heads": 7}),
+        ("audio_config", {"encoder_layers": 10**9}),
+        ("audio_config", {"d_model": None}),
+        ("text_config", {"num_hidden_layers": 10**9}),
+        ("text_config", {"num_hidden_layers": 2000}),
+        ("text_config", {"head_dim": float("inf")}),
+        ("text_config", {"rope_theta": float("nan")}),
+        ("text_config", {"vocab_size": "many"}),
+    ],
+)
+def test_a_checkpoint_that_claims_what_cannot_be_is_refused(tmp_path, part, changes):
+    source = Path(shutil.copytree(DATA / "stand_ins" / "qwen3_asr", tmp_path / "checkpoint"))
+    config = json.loads((source / "config.json").read_text())
+    config["thinker_config"][part] |= changes
+    (source / "config.json").write_text(json.dumps(config))
+    (tmp_path / "made").mkdir()
+    with pytest.raises(ModelError, match=r"config\.json: unusable|beyond all|cannot have these dimensions"):
+        checkpoints.convert({}, source, tmp_path / "made")
 
 
 @pytest.mark.parametrize("part", ["config.json", "model.safetensors", "tokenizer.json"])

@@ -1,6 +1,7 @@
 """The whole tool on stand-ins of audio language models: a recording of more than one window."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +18,16 @@ def cache(tmp_path_factory):
 
 
 @pytest.fixture
-def models(tmp_path, monkeypatch, cache):
+def models(monkeypatch, cache):
     lines = ["schema = 1"]
-    for folder in sorted((DATA / "stand_ins").iterdir()):
+    if not (cache / "stand_ins").exists():
+        shutil.copytree(DATA / "stand_ins", cache / "stand_ins")
+    for folder in sorted((cache / "stand_ins").iterdir()):
         files = sorted(path.name for path in folder.iterdir() if not path.name.startswith("reference"))
         source = f'kind = "path", directory = {json.dumps(str(folder))}, files = {json.dumps(files)}'
         lines += [f"[models.{folder.name}]", 'plugin = "mnn_llm"', 'role = "any"', f"source = {{ {source} }}"]
-    (tmp_path / "models.toml").write_text("\n".join(lines))
-    monkeypatch.setenv("AS2D_MODELS", str(tmp_path / "models.toml"))
+    (cache / "models.toml").write_text("\n".join(lines))
+    monkeypatch.setenv("AS2D_MODELS", str(cache / "models.toml"))
     monkeypatch.setenv("AS2D_CACHE_DIR", str(cache))
 
 

@@ -60,7 +60,30 @@ def test_llmexport_gets_the_native_converter_in_place_of_the_wheels_script(monke
     assert "MNN.tools" not in sys.modules
 
 
-def test_a_checkpoint_with_code_of_its_own_is_refused(tmp_path):
-    (tmp_path / "config.json").write_text(json.dumps({"auto_map": {"AutoModel": "evil.Model"}}))
-    with pytest.raises(ModelError, match="code of its own"):
+CODE = {"auto_map": {"AutoModel": "someone/else--evil.Model"}}
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("config.json", CODE),
+        ("config.json", {"thinker_config": {"layers": [CODE]}}),
+        ("tokenizer_config.json", CODE),
+        ("audio/preprocessor_config.json", CODE),
+    ],
+)
+def test_a_checkpoint_with_code_of_its_own_is_refused(tmp_path, file, content):
+    (tmp_path / "audio").mkdir()
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / file).write_text(json.dumps(content))
+    with pytest.raises(ModelError, match=rf"{file}: the checkpoint brings code of its own"):
         torch_export._check(tmp_path)
+
+
+def test_a_checkpoint_whose_weights_can_hold_code_is_refused(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "pytorch_model.bin").touch()
+    with pytest.raises(ModelError, match=r"no model\.safetensors"):
+        torch_export._check(tmp_path)
+    (tmp_path / "model.safetensors").touch()
+    torch_export._check(tmp_path)

@@ -66,6 +66,12 @@ def test_biases_go_with_their_matrix(tmp_path):
     assert np.array_equal(piece.bias, np.arange(len(piece.codes)))
 
 
+def test_heads_that_a_matrix_does_not_have_are_refused(tmp_path):
+    file, _ = write(tmp_path / "a.gguf", "llama", {"attention.key_length": 1 << 19})
+    with pytest.raises(ModelError, match=r"attn_q\.weight does not have the rows of 4 heads"):
+        GgufWeights(file, read_shape(file)).weight("0.q")
+
+
 def test_llama_heads_are_put_in_half_split_order_and_qwen_heads_left(tmp_path):
     for kind in ("llama", "qwen2"):
         file, matrices = write(tmp_path / f"{kind}.gguf", kind)
@@ -93,6 +99,9 @@ def test_a_head_that_is_the_embedding_rounded_again_is_taken_for_both(tmp_path):
         ("llama", {"expert_count": 8}, r"llama\.expert_count is not supported"),
         ("llama", {"rope.scaling.factor": 2}, r"llama\.rope\.scaling\.factor is not supported"),
         ("llama", {"attention.head_count": 3}, "3 heads do not divide 64"),
+        ("qwen2", {"block_count": 2**31}, "beyond all that there are"),
+        ("qwen2", {"attention.key_length": 2**31}, "beyond all that there are"),
+        ("qwen2", {"rope.freq_base": 0}, "cannot have these dimensions"),
     ],
 )
 def test_what_would_be_computed_wrongly_is_refused(tmp_path, kind, extra, why):

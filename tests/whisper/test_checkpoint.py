@@ -125,7 +125,7 @@ def test_a_folder_without_weights_or_config_says_which_file_it_lacks(tmp_path):
     with pytest.raises(ModelError, match=r"no model\.bin and no model\.safetensors"):
         read_checkpoint(tmp_path)
     (tmp_path / "config.json").write_text("[]")
-    with pytest.raises(ModelError, match="expected a JSON object"):
+    with pytest.raises(ModelError, match="not a JSON object"):
         read_checkpoint(tmp_path)
 
 

@@ -178,6 +178,9 @@ BAD = {
     "no merges": b'{"model": {"vocab": {"a": 256}, "merges": []}}',
     "a merge that is a number": b'{"model": {"vocab": {"a": 256}, "merges": [1]}}',
     "a vocabulary of nothing": b'{"model": {"vocab": null, "merges": ["a b"]}}',
+    "deep": b"[" * 100_000,
+    "a merge of numbers": b'{"model": {"vocab": {"ab": 256}, "merges": [[1, 2]]}}',
+    "half a character": b'{"model": {"vocab": {"ab": 256, "\\ud800": 0}, "merges": ["a b"]}}',
     "too few words": b'{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}, "added_tokens": []}',
 }
 
@@ -195,7 +198,12 @@ def test_a_bad_file_is_an_error_that_names_it(tmp_path, content):
 
 
 @pytest.mark.parametrize(
-    "added", [None, 5, [1], [{"id": "x"}], [{"content": "a"}], [{"id": "x", "content": "a"}]]
+    "added",
+    [
+        *(None, 5, [1], [{"id": "x"}], [{"content": "a"}], [{"id": "x", "content": "a"}]),
+        *([{"id": number, "content": "a"}] for number in (-1, 1.5, float("inf"), 2**31, True)),
+        [{"id": 1, "content": 1}],
+    ],
 )
 def test_bad_added_tokens_are_an_error(tmp_path, tokenizer_file, added):
     path = tmp_path / "tokenizer.json"
@@ -203,6 +211,54 @@ def test_bad_added_tokens_are_an_error(tmp_path, tokenizer_file, added):
     path.write_text(json.dumps({**json.loads(path.read_text()), "added_tokens": added}))
     with pytest.raises(ModelError, match=r"tokenizer\.json"):
         WhisperTokenizer(path)
+
+
+def changed_tokenizer(path, tokenizer_file, **changes):
+    """Write a tokenizer whose file says something else in places."""
+    tokenizer_file(path, ("en",))
+    content = json.loads(path.read_text())
+    content["model"] |= changes.pop("model", {})
+    path.write_text(json.dumps({**content, **changes}))
+    return path
+
+
+DOUBLING = {
+    "type": "Sequence",
+    "normalizers": [{"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}] * 60,
+}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *({"vocab": {"a": value}} for value in ("0", -1, 2**31 - 1)),
+        *({"vocab": {"a": 1, "b": 1}}, {"continuing_subword_prefix": "longer than any"}, {"dropout": 0.5}),
+    ],
+)
+def test_ids_that_cannot_be_are_an_error(tmp_path, tokenizer_file, model):
+    with pytest.raises(ModelError, match=r"tokenizer\.json: not a usable tokenizer"):
+        WhisperTokenizer(changed_tokenizer(tmp_path / "tokenizer.json", tokenizer_file, model=model))
+
+
+def test_a_file_cannot_make_a_text_longer_before_it_is_encoded(tmp_path, tokenizer_file):
+    with pytest.raises(ModelError, match="changes texts"):
+        WhisperTokenizer(changed_tokenizer(tmp_path / "tokenizer.json", tokenizer_file, normalizer=DOUBLING))
+
+
+def test_a_file_can_neither_pad_nor_cut_what_is_encoded(tmp_path, tokenizer_file):
+    told = {"direction": "Right", "pad_id": 0, "pad_type_id": 0, "pad_token": "!", "pad_to_multiple_of": None}
+    padding = {"strategy": {"Fixed": 10**9}, **told}
+    truncation = {"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0}
+    path = tmp_path / "tokenizer.json"
+    made = WhisperTokenizer(changed_tokenizer(path, tokenizer_file, padding=padding, truncation=truncation))
+    assert made.decode_bytes(made.encode(" the")) == b" the"
+
+
+def test_a_token_that_stands_for_no_bytes_is_an_error_that_names_it(tmp_path, tokenizer_file):
+    path = tmp_path / "tokenizer.json"
+    made = WhisperTokenizer(changed_tokenizer(path, tokenizer_file, model={"vocab": {"日": 3}}))
+    with pytest.raises(ModelError, match="token 3 does not stand for bytes"):
+        made.decode_bytes([3])
 
 
 def test_a_target_without_drafts_needs_neither_onnx_nor_the_encoding_half_of_its_tokenizer(tiny_en_folder):

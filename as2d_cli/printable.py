@@ -1,0 +1,35 @@
+"""Text from outside, made fit for a terminal: names in messages, and what models write.
+
+Terminals obey control characters (ECMA-48; OSC 52 fills the clipboard), also the eight-bit ones of C1.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_LONGEST: Final = 1000
+_OVERRIDES: Final = "\u202d\u202e"
+"""They turn the order of the letters after them, which no speech needs (Unicode UAX 9, "Trojan Source")."""
+_UNSPOKEN: Final = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_OVERRIDES}]")
+
+
+def printable(name: str) -> str:
+    """Return `name` fit for one line of a message: no control characters, no broken encodings."""
+    return "".join(character if character.isprintable() else "?" for character in name)
+
+
+def one_line(text: str) -> str:
+    """Return a message of a library or a plugin, which may have many lines, as one of bearable length."""
+    half = _LONGEST // 2
+    cut = text if len(text) <= _LONGEST else f"{text[:half]}…{text[-half:]}"
+    return printable(" ".join(cut.split("\n")))
+
+
+def spoken(text: str) -> str:
+    r"""Return what a model wrote without control characters, but for tabs and newlines, and overrides.
+
+    >>> spoken("a\x1b[31mb\n\x9bc")
+    'a[31mb\nc'
+    """
+    return _UNSPOKEN.sub("", text)
