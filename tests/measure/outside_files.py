@@ -445,7 +445,7 @@ def _record() -> Reader:
 def _manifest() -> Reader:
     with _folder() as folder:
         (folder / "model.bin").write_bytes(b"12345")
-        cache.write_manifest(folder, "m")
+        cache.write_manifest(folder)
         files = _contents(folder)
 
     def read(folder: Path) -> None:
