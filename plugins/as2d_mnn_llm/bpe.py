@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -62,7 +63,8 @@ def write_tokenizer(file: GgufFile, folder: Path) -> None:
         raise ModelError(f"{file.path}: tokens, their types and merges do not fit together")
     vocabulary = {token: number for number, token in enumerate(tokens)}
     try:
-        bpe = BpeTokenizer(BPE(vocabulary, merges))
+        with no_panic():
+            bpe = BpeTokenizer(BPE(vocabulary, merges))
     except Exception as error:  # tokenizers raises bare Exception for merges without their token
         raise ModelError(f"{file.path}: not a usable tokenizer: {error}") from error
     bpe.pre_tokenizer = _PRE[pre]()
@@ -78,6 +80,17 @@ def token_id(value: object) -> int:
     if type(value) is not int or not 0 <= value < _MAX_ID:
         raise ValueError(f"{value!r} is no id of a token")
     return value
+
+
+@contextmanager
+def no_panic() -> Iterator[None]:
+    """Turn a panic of the library, which is no `Exception` and has no public name, into a `ValueError`."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise ValueError(f"it makes the library panic: {error}") from error
 
 
 def check_vocabulary(vocabulary: Mapping[str, object]) -> None:

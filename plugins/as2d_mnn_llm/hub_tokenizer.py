@@ -13,7 +13,7 @@ from tokenizers.models import BPE
 
 from as2d_cli.errors import ModelError
 from as2d_cli.json_files import read_json
-from as2d_mnn_llm.bpe import LlmTokenizer, check, check_vocabulary, token_id
+from as2d_mnn_llm.bpe import LlmTokenizer, check, check_vocabulary, no_panic, token_id
 
 _FILE: Final = "tokenizer.json"
 _MNN_FILE: Final = "tokenizer.txt"
@@ -38,7 +38,8 @@ def load_hub_tokenizer(folder: Path) -> LlmTokenizer:
         check_vocabulary(content["model"]["vocab"])
         content["model"] |= dict.fromkeys(_MARKS)
         # Without them the BPE cannot recognise a special token in a text.
-        bpe = Tokenizer.from_str(json.dumps({**content, **dict.fromkeys(_UNUSED), "added_tokens": []}))
+        with no_panic():
+            bpe = Tokenizer.from_str(json.dumps({**content, **dict.fromkeys(_UNUSED), "added_tokens": []}))
         check(bpe)
     except Exception as error:  # tokenizers raises bare Exception for a bad file
         raise ModelError(f"{path}: not a usable tokenizer: {error}", "as2d models verify") from error
@@ -96,7 +97,8 @@ def _write(
     pairs = [pair for pair in pairs if pair[0] != "#version:"]  # the first line of merges.txt
     try:
         check_vocabulary(vocabulary)
-        bpe = Tokenizer(BPE(dict(vocabulary), pairs))
+        with no_panic():
+            bpe = Tokenizer(BPE(dict(vocabulary), pairs))
     except Exception as error:  # tokenizers raises bare Exception for merges without their token
         raise ValueError(f"vocabulary and merges do not fit: {error}") from error
     bpe.normalizer = normalizers.NFC()

@@ -65,7 +65,9 @@ class WhisperTokenizer:
             bpe.no_padding()  # either could make any number of tokens of a text
             bpe.no_truncation()
             return bpe
-        except Exception as error:  # tokenizers raises bare Exception for a bad file
+        except BaseException as error:  # tokenizers raises bare Exception for a bad file, or panics
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise
             raise ModelError(f"{self._path}: not a usable tokenizer: {error}") from error
 
     @cached_property

@@ -42,6 +42,8 @@ MEMORY_BYTES = 96 << 20
 """Far more than the sound files need, which have less than 1 MB."""
 CHUNK = 1000
 MAX_MESSAGE = 2000
+MAX_BYTES = 1 << 20
+"""Of a mutation: repeating pieces could make any size, and a reader may read all of a file."""
 _STATE = struct.Struct("<QQQdd")
 
 
@@ -64,7 +66,7 @@ def mutated(reader: Reader, name: str, seed: int, number: int) -> tuple[str, byt
     """Return which file mutation `number` is of, and its bytes."""
     draw = random.Random(f"{name} {seed} {number}")
     file = draw.choice(sorted(reader.mutations))
-    return file, reader.mutations[file](draw, reader.files[file])
+    return file, reader.mutations[file](draw, reader.files[file])[:MAX_BYTES]
 
 
 def judge(reader: Reader, folder: Path) -> str:

@@ -371,6 +371,13 @@ def test_a_broken_export_tokenizer_is_one_line_however_long_it_is(tmp_path, text
     assert len(told.value.message) < 1100
 
 
+def test_a_merge_that_makes_the_library_panic_is_an_error(tmp_path, capfd):
+    tokens = ["a", "bcdefgh", ""]
+    (tmp_path / "tokenizer.txt").write_text("\n".join(["430 3", "0 0 0", "", "3 1", *tokens, "a bcdefgh"]))
+    with pytest.raises(ModelError, match="vocabulary and merges do not fit"):
+        take_tokenizer(tmp_path, tmp_path)
+
+
 def test_a_broken_tokenizer_is_told(tmp_path):
     (tmp_path / "tokenizer.txt").write_text("430 1\n0 1 0\n0 \n1\nIQ==\n")
     with pytest.raises(ModelError, match="no merges"):
