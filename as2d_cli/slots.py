@@ -112,8 +112,9 @@ class Slots:
         for stream in self._streams:
             stream.close()
         self._streams.clear()
-        for buffer, memory in zip(self._buffers, self._memories, strict=True):
+        for buffer in self._buffers:
             buffer.release()
+        for memory in self._memories:
             memory.close()
 
     def unlink(self) -> None:

@@ -140,6 +140,7 @@ class Run:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("AS2D_")}
         environment |= {"AS2D_CONFIG": "", "AS2D_CACHE_DIR": str(self.cache), **self.batch.environment}
         environment["FAULT_RUN"] = str(self.folder)
+        environment["OMP_NUM_THREADS"] = "1"  # numpy's threads: its waiting would take a third of the time
         environment["PYTHONPATH"] = os.pathsep.join([str(PLUGIN), os.environ.get("PYTHONPATH", "")])
         if self.fault:
             environment["FAULT"] = json.dumps(self.fault)
