@@ -13,12 +13,13 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -79,10 +80,14 @@ def _made(asked: argparse.Namespace, kinds: list[Kind]) -> list[Record]:
                 (Path(folder) / name).mkdir()
                 batches[name] = make(Path(folder) / name)
         with ThreadPoolExecutor(asked.jobs) as pool:
-            made = pool.map(lambda one: _record(batches[one[0].split()[0]], *one), todo.items())
-            for record in made:
-                known[record.id] = record
-                _keep(asked.output, record)
+            made = [pool.submit(_record, batches[id.split()[0]], id, one) for id, one in todo.items()]
+            try:
+                for record in (one.result() for one in as_completed(made)):
+                    known[record.id] = record
+                    _keep(asked.output, record)
+            except BaseException:
+                pool.shutdown(cancel_futures=True)  # what is at work comes to its end
+                raise
     return [known[id] for id in planned]
 
 
@@ -141,5 +146,6 @@ def _unshare() -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     _unshare()
     sys.exit(main())
