@@ -2,7 +2,8 @@
 
     python tests/measure/faults.py [--runs 500] [--real 20] [--seed N] [--jobs 2] [-o faults.jsonl]
 
-With -o, runs that are in the file already are not made again: an interrupted count can be taken up.
+With -o, the table is of all runs in the file, also of earlier ones, and those are not made again: an interrupted
+count can be taken up, and another seed added.
 Linux only; kinds that need a file system of their own are left out where mounting one is not allowed.
 """
 
@@ -67,7 +68,7 @@ def main() -> int:
 
 
 def _made(asked: argparse.Namespace, kinds: list[Kind]) -> list[Record]:
-    """Return the records of all runs, making those that the file does not have."""
+    """Make the runs that the file does not have; return the records of all."""
     known = _known(asked.output)
     planned = {f"scripted {asked.seed}-{number}": one for number, one in _spread(kinds, asked.runs)}
     real = [one for one in kinds if one.real]
@@ -88,7 +89,7 @@ def _made(asked: argparse.Namespace, kinds: list[Kind]) -> list[Record]:
             except BaseException:
                 pool.shutdown(cancel_futures=True)  # what is at work comes to its end
                 raise
-    return [known[id] for id in planned]
+    return list(known.values())
 
 
 def _spread(kinds: list[Kind], count: int) -> Iterator[tuple[int, Kind]]:
