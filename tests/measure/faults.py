@@ -2,9 +2,9 @@
 
     python tests/measure/faults.py [--runs 500] [--real 20] [--seed N] [--jobs 2] [-o faults.jsonl]
 
-With -o, the table is of all runs in the file, also of earlier ones, and those are not made again: an interrupted
-count can be taken up, and another seed added.
-Linux only; kinds that need a file system of their own are left out where mounting one is not allowed.
+With -o, the table is of all runs in the file, and none is made twice: an interrupted count can be taken up,
+and another seed added. Linux only; kinds that need a file system of their own are left out where mounting
+one is not allowed.
 """
 
 from __future__ import annotations
