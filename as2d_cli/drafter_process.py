@@ -12,8 +12,8 @@ from as2d_cli.workers import run_drafter
 
 MAX_WAITING = 8
 """Drafts asked for and not yet answered, at most: more than that the pipe may not hold."""
-_LOADING_S = 120.0
-"""How long a drafter may take to load before the run goes on without it."""
+_LOADING_S = 30.0
+"""How much longer than the target a drafter may take to load before the run goes on without it."""
 
 
 class DrafterProcess:

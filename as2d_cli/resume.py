@@ -14,6 +14,7 @@ import json
 import os
 import re
 import secrets
+import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -74,8 +75,10 @@ def record_of(output: Path) -> Record | None:
     """Return how an output was made, if that is known."""
     try:
         fields = read_json(_file_of(output))
+        if fields.pop("check", None) != _check_of(fields):
+            return None
         return Record(**{**fields, "content": Content(**fields["content"])})
-    except (OSError, ValueError, TypeError, KeyError):  # an unreadable record is no record
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):  # an unreadable record is no record
         return None
 
 
@@ -85,10 +88,16 @@ def remember(record: Record) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.parent.parent / f".as2d-{os.getpid()}-{secrets.token_hex(4)}.part"
     try:
-        temporary.write_text(json.dumps(asdict(record)), encoding="utf-8")
+        fields = asdict(record)
+        temporary.write_text(json.dumps(fields | {"check": _check_of(fields)}), encoding="utf-8")
         temporary.replace(file)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _check_of(fields: Mapping[str, object]) -> int:
+    """Return what tells that a record is as it was written: a changed bit could have a file made again."""
+    return zlib.crc32(json.dumps(fields, sort_keys=True).encode())
 
 
 def owner(output: Path) -> str | None:

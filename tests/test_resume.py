@@ -1,5 +1,6 @@
 """What is remembered of outputs, and what an output is found to be later."""
 
+import json
 import os
 import subprocess
 import sys
@@ -130,3 +131,12 @@ def test_what_a_killed_run_left_half_written_is_removed_and_nothing_else(tmp_pat
     sweep(tmp_path)
     assert sorted(tmp_path.iterdir()) == sorted([running, *others])
     sweep(tmp_path / "no such folder")
+
+
+@pytest.mark.parametrize("key", ["recipe", "source", "sha256"])
+def test_a_record_with_a_changed_byte_is_no_record(made, tmp_path, key):
+    _, output = made
+    (file,) = (tmp_path / "cache" / "done").glob("*/*.json")
+    fields = json.loads(file.read_text())
+    file.write_text(json.dumps(fields | {key: "x" + fields[key][1:]}))
+    assert record_of(output) is None

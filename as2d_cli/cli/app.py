@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from as2d_cli import __version__
-from as2d_cli.cli.exit_codes import ExitCode, code_of_stop, end_in_order, exit_code
+from as2d_cli.cli.exit_codes import ExitCode, code_of_stop, ending_in_order, exit_code
 from as2d_cli.cli.messages import say, silence
 from as2d_cli.errors import As2dError
 from as2d_cli.tables import suggestion
@@ -64,7 +64,8 @@ class LazyGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
         """Run a sub-command; `AS2D_DEBUG=1` lets its errors through as tracebacks."""
         try:
-            return super().invoke(ctx)
+            with ending_in_order():
+                return super().invoke(ctx)
         except As2dError as error:
             if os.environ.get("AS2D_DEBUG"):
                 raise
@@ -137,5 +138,4 @@ def _fill_closed_streams() -> None:
 def main() -> None:
     """Run the command with the process's arguments and exit."""
     _fill_closed_streams()
-    end_in_order()
     app(prog_name="as2d")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import NoReturn
 
@@ -33,14 +35,22 @@ class Stopped(KeyboardInterrupt):
         self.number = number
 
 
-def end_in_order() -> None:
-    """Have Ctrl-C, SIGTERM and SIGHUP end a command in order at first, and at once the second time.
+@contextmanager
+def ending_in_order() -> Iterator[None]:
+    """Have Ctrl-C, SIGTERM and SIGHUP end the block in order at first, and at once the second time.
 
     What is ignored from the start stays so: `nohup`, and Ctrl-C in a script's background, are meant.
+    Outside of the block, where nobody tells them apart, they do what they do to any program.
     """
-    for number in STOPS:
-        if signal.getsignal(number) is not signal.SIG_IGN:
+    before = {number: signal.getsignal(number) for number in STOPS}
+    heeded = {number: handler for number, handler in before.items() if handler != signal.SIG_IGN}
+    try:
+        for number in heeded:
             signal.signal(number, _stop)
+        yield
+    finally:
+        for number, handler in heeded.items():
+            signal.signal(number, handler)
 
 
 def _stop(number: int, frame: object) -> NoReturn:

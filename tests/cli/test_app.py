@@ -1,6 +1,7 @@
 """The command as a whole: quick help, one-line errors, exit codes."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from as2d_cli import __version__
-from as2d_cli.cli.exit_codes import exit_code
+from as2d_cli.cli.exit_codes import code_of_stop, ending_in_order, exit_code
 from as2d_cli.errors import (
     AudioError,
     DecodeError,
@@ -114,3 +115,14 @@ def test_each_error_has_its_exit_code(error, code):
 def test_completion_for_a_shell_can_be_shown(as2d):
     ended = as2d("--show-completion", "bash")
     assert ended.code == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_signal_ends_a_command_in_order_and_is_told_from_others(number, code):
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt) as stopped, ending_in_order():
+        signal.raise_signal(number)
+    assert code_of_stop(stopped.value) == code
+    assert signal.getsignal(number) == before
