@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from as2d_cli.decoding.controller import Policy
-from as2d_cli.decoding.protocols import TargetSession
+from as2d_cli.decoding.protocols import DecodeState
 from as2d_cli.decoding.stream import Clock
 from as2d_cli.decoding.verify import count_accepted, cut
 from as2d_cli.errors import DecodeError
@@ -68,7 +68,7 @@ class Alignment(Protocol):
 
 
 def decode(
-    session: TargetSession,
+    session: DecodeState,
     stream: Draft,
     aligner: Alignment,
     policy: Policy,
@@ -123,7 +123,7 @@ def _ahead(stream: Draft, cursor: int | None, ready: int, limit: int) -> list[in
     return stream.ids(cursor, min(ready, cursor + limit))
 
 
-def _forward(session: TargetSession, rows: list[int]) -> list[int]:
+def _forward(session: DecodeState, rows: list[int]) -> list[int]:
     answer = session.forward(rows)
     if not isinstance(answer, np.ndarray) or answer.dtype.kind != "i" or answer.ndim != 1:
         raise DecodeError("the target decided no token ids", "report this to the plugin's author")

@@ -76,7 +76,7 @@ class DrafterSpec:
     """Codes of the languages it can draft translations in."""
 
 
-class TargetSession(Protocol):
+class DecodeState(Protocol):
     """One window's decode state: the KV cache and the tokens in it.
 
     The contract that makes speculation lossless: what `forward` decides after a token depends on
@@ -95,10 +95,6 @@ class TargetSession(Protocol):
     def max_tokens(self) -> int:
         """Most tokens that may be committed after the prompt, the end token included."""
 
-    @property
-    def language(self) -> str | None:
-        """Language asked for or detected."""
-
     def forward(self, tokens: Sequence[int]) -> TokenIds:
         """Append `tokens` (at least one, and no more than the cache has room for) to the cache.
 
@@ -111,6 +107,14 @@ class TargetSession(Protocol):
 
         Never into the prompt. To the length that there is, it does nothing.
         """
+
+
+class TargetSession(DecodeState, Protocol):
+    """A window's decode state with what is known of it besides its tokens."""
+
+    @property
+    def language(self) -> str | None:
+        """Language asked for or detected."""
 
     def words(self, tokens: Sequence[int], duration_s: float) -> tuple[Word, ...]:
         """Return the words of committed text `tokens` with times within the window, seconds; () if unknown.

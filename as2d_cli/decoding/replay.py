@@ -17,7 +17,7 @@ from as2d_cli.decoding.loop import Alignment, decode
 from as2d_cli.decoding.stream import EMPTY, DraftState, DraftStream
 from as2d_cli.decoding.virtual import Duet, PacedReader
 from as2d_cli.errors import DecodeError
-from as2d_cli.types import Step, TokenIds, Word
+from as2d_cli.types import Step, TokenIds
 
 _PROMPT = -2
 _NEVER = -1
@@ -149,7 +149,6 @@ class _RecordedDraft(PacedReader):
 class _RecordedSession:
     """Decides as recorded after the recorded text, nothing that matters after any other."""
 
-    language: str | None = None
     prompt = (_PROMPT,)
 
     def __init__(self, window: RecordedWindow, costs: StepCosts, duet: Duet) -> None:
@@ -173,10 +172,6 @@ class _RecordedSession:
         """Keep the first `length` tokens."""
         self.length = length
         self._agreeing = min(self._agreeing, length)
-
-    def words(self, tokens: Sequence[int], duration_s: float) -> tuple[Word, ...]:
-        """Know no words."""
-        return ()
 
     def _decide(self, token: int) -> int:
         text, at = self._text, self.length
