@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from as2d_cli.errors import AudioError
+from as2d_cli.addresses import address, listed
+from as2d_cli.errors import AudioError, OutputError
 from as2d_cli.outputs import Outputs
 from as2d_cli.printable import printable
 from as2d_cli.requests import BatchRequest, FileOutcome
 from as2d_cli.resume import State, sweep, sweep_records
+from as2d_cli.sources import reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class Agenda:
 
     def __init__(self, request: BatchRequest) -> None:
         self._request = request
+        self._listed: dict[str, frozenset[Path]] = {}
 
     @cached_property
     def recipes(self) -> dict[str, str]:
@@ -47,13 +50,26 @@ class Agenda:
         source, name = outputs.source, outputs.input.name
         if outputs.input.error is not None:
             return FileOutcome(source, error=outputs.input.error)
-        if outputs.input.stream is None and not os.path.lexists(source):
+        if outputs.input.stream is None and address(source) is None and not os.path.lexists(source):
             return FileOutcome(source, error=AudioError(f"{name}: no such file"))
         if outputs.error is not None:
             return FileOutcome(source, error=outputs.error)
-        if self._request.overwrite or not any(os.path.lexists(path) for _, path in outputs.files):
-            return Due(outputs, frozenset(self._request.formats))
-        return self._compared(outputs)
+        try:
+            if self._request.overwrite or not any(self._is_there(path) for _, path in outputs.files):
+                return Due(outputs, frozenset(self._request.formats))
+            return self._compared(outputs)
+        except OSError as error:
+            message = f"{name}: cannot look for what is there already: {reason(error)}"
+            return FileOutcome(source, error=OutputError(message))
+
+    def _is_there(self, path: Path) -> bool:
+        """Tell whether an output exists. Far folders are listed once: asking for every file takes hours."""
+        where = address(path.parent)
+        if where is None:
+            return os.path.lexists(path)
+        if where not in self._listed:
+            self._listed[where] = listed(where)
+        return path in self._listed[where]
 
     def _compared(self, outputs: Outputs) -> Due | FileOutcome:
         """Look at what is there already."""

@@ -27,7 +27,7 @@ from as2d_cli.errors import RequestError
 from as2d_cli.inputs import find_inputs
 from as2d_cli.languages import AUTO, language_code
 from as2d_cli.registry import load_registry
-from as2d_cli.requests import BatchRequest, FileOutcome, joined_prompt, with_context
+from as2d_cli.requests import BatchRequest, FileOutcome, cluster_choice, joined_prompt, with_context
 from as2d_cli.writers import FORMATS
 
 StrPath: TypeAlias = str | os.PathLike[str]
@@ -49,6 +49,8 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     output_formats: Sequence[str] = (),
     output_dir: StrPath | None = None,
     overwrite: bool = False,
+    engine: str = "local",
+    address: str | None = None,
 ) -> Generator[FileOutcome, None, None]:
     """Transcribe audio files one after the other; yield what became of each as soon as it is known.
 
@@ -60,7 +62,7 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     `hotwords` and `prompt`; those in which nobody speaks are left out, unless `vad` is false. `threads` are
     the target's, by default as many as there are CPUs. With `output_formats` files are written as well,
     beside the inputs or below `output_dir`; inputs whose files are complete are then skipped, unless
-    `overwrite`.
+    `overwrite`. The engine `"ray"` runs on the Ray cluster at `address`, or on one that it begins here.
 
     Each outcome has the `source`, a `transcript` (text, language, duration and timed segments; their words
     with `word_timestamps`) or an `error`, or neither if it was skipped. One bad file does not end the run.
@@ -90,5 +92,6 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
         folder=None if output_dir is None else Path(output_dir),
         overwrite=overwrite,
         threads=threads or usable_cpus(),
+        cluster=cluster_choice(engine, address, threads),
     )
     yield from Batch(request).run()

@@ -40,17 +40,20 @@ class Asking(ABC):
         Raises `ModelError`, `PluginError` or `RequestError` if there is no way to go on.
         """
         with self._engine() as engine:
-            for answer in self._answers(engine):
-                self._report = replace(
-                    self._report,
-                    done=self._report.done + (answer.text is not None),
-                    failed=self._report.failed + (answer.error is not None),
-                    stats=self._report.stats + answer.stats,
-                )
-                yield answer
-                if answer.error is not None and self._request.listening.fail_fast:
-                    self._report = replace(self._report, stopped=True)
-                    return
+            yield from self._counted(self._answers(engine))
+
+    def _counted(self, answers: Iterator[Answer]) -> Iterator[Answer]:
+        for answer in answers:
+            self._report = replace(
+                self._report,
+                done=self._report.done + (answer.text is not None),
+                failed=self._report.failed + (answer.error is not None),
+                stats=self._report.stats + answer.stats,
+            )
+            yield answer
+            if answer.error is not None and self._request.listening.fail_fast:
+                self._report = replace(self._report, stopped=True)
+                return
 
     def report(self, *, interrupted: bool = False) -> AskReport:
         """Return what has been done so far."""

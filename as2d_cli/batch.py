@@ -8,29 +8,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from as2d_cli import plugins
 from as2d_cli.agenda import Agenda, Due, clear_remains
-from as2d_cli.decoding.protocols import TargetSpec
+from as2d_cli.cluster.pieces import Decoded, Item
 from as2d_cli.display import Display
-from as2d_cli.engine import Engine, WindowOutcome
-from as2d_cli.errors import OutputError, RequestError
+from as2d_cli.engine import WindowOutcome
+from as2d_cli.errors import OutputError
 from as2d_cli.guard import DraftGuard
-from as2d_cli.languages import LANGUAGES
-from as2d_cli.loading import Models, loaded
-from as2d_cli.messages import ModelRef
 from as2d_cli.outputs import plan
 from as2d_cli.pipeline import FileWork, Pipeline
 from as2d_cli.printable import printable
-from as2d_cli.registry import cannot
+from as2d_cli.ready import Ready, ready
 from as2d_cli.report import RunReport
 from as2d_cli.requests import BatchRequest, FileOutcome
-from as2d_cli.resume import Stamp, content_of, stamp_of
+from as2d_cli.resume import Content, Stamp, content_of, stamp_of
 from as2d_cli.subtitles import lay_out
-from as2d_cli.types import Request, Transcript
+from as2d_cli.types import Request, WindowResult
+
+if TYPE_CHECKING:
+    from as2d_cli.cluster.fleet import Fleet
 
 
 class Batch:
@@ -52,7 +52,9 @@ class Batch:
             files=len(self._plans),
         )
         self._began: float | None = None
-        self._engine: Engine | None = None
+        self._ready: Ready | None = None
+        self._fleet: Fleet | None = None
+        self._wanted = Request()
         self._pipeline: Pipeline | None = None
         self._guard: DraftGuard | None = None
         self._due: list[Due] = []
@@ -83,7 +85,7 @@ class Batch:
         wall_s = self._report.wall_s if self._began is None else time.perf_counter() - self._began
         return replace(
             self._report,
-            paused_windows=self._guard.paused_windows if self._guard else 0,
+            paused_windows=self._paused_windows(),
             wall_s=found.drafted_s if found else wall_s,
             comparison=found,
             differing=tuple(
@@ -91,7 +93,13 @@ class Batch:
                 for number, start_s in (found.differing if found else ())
             ),
             interrupted=interrupted,
+            nodes=self._fleet.nodes() if self._fleet else (),
         )
+
+    def _paused_windows(self) -> int:
+        if self._fleet is not None:
+            return self._fleet.paused_windows
+        return self._guard.paused_windows if self._guard else 0
 
     def _is_over(self, outcome: FileOutcome) -> bool:
         over = self._request.fail_fast and outcome.error is not None
@@ -99,42 +107,66 @@ class Batch:
         return over
 
     def _transcribe(self, due: Sequence[Due]) -> Iterator[FileOutcome]:
+        """Yield outcomes in order. What is finished before its turn is written and counted at once."""
+        early: dict[int, FileOutcome] = {}
+        turn = 0
+        with closing(self._elsewhere(due) if self._request.cluster else self._here(due)) as decoded:
+            for work, content in decoded:
+                outcome = self._finished(due[work.number], work, content)
+                early[work.number] = self._counted(outcome)
+                over = self._is_over(outcome)
+                while turn in early:
+                    self._display.file(due[turn].source)
+                    yield early.pop(turn)
+                    turn += 1
+                if over:
+                    self._end()
+                    yield from (early[number] for number in sorted(early))
+                    return
+
+    def _here(self, due: Sequence[Due]) -> Generator[Decoded, None, None]:
+        """Decode with an engine of this process."""
         asked = self._request
-        wanted = Models(
-            asked.target,
-            self._drafter,
-            asked.threads,
-            others=asked.able_drafters[1:],
-            auto_budget=asked.auto_budget,
-            memory_limit_bytes=asked.memory_limit_bytes,
-            decode=asked.decode,
-        )
-        with loaded(wanted, self._display) as models:
-            engine = self._engine = models.engine
-            request = self._checked(engine.target_spec)
-            self._check_prompt(models.target, engine.target_spec.max_prompt_tokens)
-            budget = models.settle()
-            if budget is not None:
-                self._guard = DraftGuard(budget.plain) if budget.drafting and budget.plain else None
-            self._began = time.perf_counter()
-            self._report = replace(self._report, budget=budget, load_s=self._began - models.began)
-            self._display.begin([one.source for one in due])
+        with ready(asked, self._display) as self._ready:
+            self._guard = self._ready.guard()
+            self._begin(due, self._ready.request, self._ready.load_s)
+            self._report = replace(self._report, budget=self._ready.budget)
             self._pipeline = Pipeline(
-                engine,
-                request,
+                self._ready.engine,
+                self._ready.request,
                 compare=asked.compare and self._drafter is not None,
                 vad=asked.vad,
                 guard=self._guard,
                 on_window=self._window,
             )
             for work in self._pipeline.run(self._opened(due)):
-                outcome = self._finished(due[work.number], work, request)
-                self._display.file(outcome.source)
-                yield self._counted(outcome)
-                if self._is_over(outcome):
-                    break
-            wall_s = time.perf_counter() - self._began
-            self._report = replace(self._report, wall_s=wall_s)
+                one, stamp = due[work.number], self._stamps.pop(work.number)
+                wanted = one.formats and work.error is None
+                yield work, content_of(one.outputs.input, stamp) if wanted else None
+            self._end()
+
+    def _elsewhere(self, due: Sequence[Due]) -> Generator[Decoded, None, None]:
+        """Decode with the engines of a cluster."""
+        from as2d_cli.cluster.fleet import fleet  # here: only this engine needs Ray
+
+        with fleet(self._request, self._display) as self._fleet:
+            first, load_s = self._fleet.await_first()
+            self._begin(due, first.request, load_s)
+            items = [Item(number, one.outputs.input, bool(one.formats)) for number, one in enumerate(due)]
+            yield from self._fleet.run(items, self._heard)
+            self._end()
+
+    def _begin(self, due: Sequence[Due], request: Request, load_s: float) -> None:
+        """Take that engines are ready for windows."""
+        self._wanted = request
+        self._began = time.perf_counter()
+        self._report = replace(self._report, load_s=load_s)
+        self._display.begin([one.source for one in due])
+
+    def _end(self) -> None:
+        """Take that the last file is written."""
+        if self._began is not None:
+            self._report = replace(self._report, wall_s=time.perf_counter() - self._began)
             self._began = None
 
     def _opened(self, due: Sequence[Due]) -> Iterator[Path | BinaryIO]:
@@ -143,94 +175,52 @@ class Batch:
             self._stamps[number] = stamp_of(one.outputs.input)
             yield one.outputs.input.source
 
-    def _checked(self, spec: TargetSpec) -> Request:
-        """Return the request for all windows. Raises `RequestError` for what is beyond the model."""
-        languages, language = spec.languages, self._request.language
-        if self._request.task not in spec.tasks:
-            raise cannot(self._request.target.name, self._request.task)
-        to = self._request.translate_to or "en"
-        if to not in spec.translates_to:
-            known = ", ".join(LANGUAGES.get(code, code) for code in spec.translates_to)
-            raise RequestError(
-                f"model {self._request.target.name!r} does not translate to {LANGUAGES.get(to, to)}",
-                f"it translates to: {known}",
-            )
-        if language is None and len(languages) == 1:
-            language = languages[0]
-        if language is not None and language not in languages:
-            known = ", ".join(LANGUAGES.get(code, code) for code in languages)
-            raise RequestError(
-                f"model {self._request.target.name!r} does not know {LANGUAGES.get(language, language)}",
-                f"it knows: {known}",
-            )
-        wants_times = self._request.timed or self._request.word_timestamps
-        return Request(
-            self._request.task, language, word_times=wants_times, prompt=self._request.prompt, to=to
-        )
-
-    def _check_prompt(self, target: ModelRef, allowed: int) -> None:
-        """Raise `RequestError` if the prompt is too long: cut short it would not be what was asked for."""
-        prompt = self._request.prompt
-        if prompt is None:
-            return
-        if not allowed:
-            raise RequestError(
-                f"model {target.entry.name!r} takes no prompt", "leave out prompt and hotwords"
-            )
-        tokens = len(plugins.load_tokenizer(target.entry, target.path).encode(f" {prompt}"))
-        if tokens > allowed:
-            raise RequestError(
-                f"prompt and hotwords are {tokens} tokens, model {target.entry.name!r} takes {allowed}",
-                "shorten them",
-            )
-
     def _window(self, work: FileWork, outcome: WindowOutcome) -> None:
-        seconds = outcome.task.window.duration_s
-        if outcome.result is not None:
+        window, silent = outcome.task.window, outcome.task.settled is not None
+        self._heard(work.number, window.duration_s, outcome.result, silent=silent)
+
+    def _heard(self, number: int, seconds: float, result: WindowResult | None, *, silent: bool) -> None:
+        """Take that a window of a file came back, with a result if it did not fail."""
+        if result is not None:
             self._report = replace(
                 self._report,
                 audio_s=self._report.audio_s + seconds,
-                stats=self._report.stats + outcome.result.stats,
-                predicted_plain_s=self._report.predicted_plain_s + self._predicted_s(outcome),
-                silent_windows=self._report.silent_windows + (outcome.task.settled is not None),
-                doubtful_windows=self._report.doubtful_windows + outcome.result.is_doubtful,
+                stats=self._report.stats + result.stats,
+                predicted_plain_s=self._report.predicted_plain_s + self._predicted_s(result, silent=silent),
+                silent_windows=self._report.silent_windows + silent,
+                doubtful_windows=self._report.doubtful_windows + result.is_doubtful,
             )
-        self._display.window(self._due[work.number].source, seconds)
+        self._display.window(self._due[number].source, seconds)
 
-    def _predicted_s(self, outcome: WindowOutcome) -> float:
+    def _predicted_s(self, result: WindowResult, *, silent: bool) -> float:
         """Return what the profile says that a decoded window takes without drafts."""
-        budget, result = self._report.budget, outcome.result
-        if budget is None or budget.plain is None or result is None or outcome.task.settled:
-            return 0.0
-        return budget.plain.window_s(result.stats)
+        budget = self._report.budget
+        return (
+            0.0 if budget is None or budget.plain is None or silent else budget.plain.window_s(result.stats)
+        )
 
-    def _finished(self, due: Due, work: FileWork, request: Request) -> FileOutcome:
-        """Write a file's outputs."""
+    def _finished(self, due: Due, work: FileWork, content: Content | None) -> FileOutcome:
+        """Write a file's outputs. An input that changed while it was read has no `content` to be recorded."""
         outcome = FileOutcome(due.source, stats=work.stats, warnings=tuple(work.warnings))
         if work.error is not None:
             return replace(outcome, error=work.error)
-        drafter = self._report.drafter if self._engine and self._engine.is_drafting else None
-        transcript = work.transcript(request, self._request.target.name, drafter)
+        drafter = self._report.drafter if work.drafting else None
+        transcript = work.transcript(self._wanted, self._request.target.name, drafter)
         transcript = replace(transcript, cues=lay_out(transcript.segments, self._request.layout))
         if not self._request.word_timestamps:
             bare = tuple(replace(segment, words=()) for segment in transcript.segments)
             transcript = replace(transcript, segments=bare)
         try:
-            written = self._written(due, work, transcript)
+            recipes = self._agenda.recipes if due.formats else {}
+            written = due.outputs.write(transcript, due.formats, recipes, content)
         except OutputError as error:
             return replace(outcome, error=error)
         return replace(outcome, transcript=transcript, written=written, kept=due.kept, notes=due.notes)
 
-    def _written(self, due: Due, work: FileWork, transcript: Transcript) -> tuple[Path, ...]:
-        """Write what is due. An input that changed while it was read is not recorded as done."""
-        if not due.formats:
-            return ()
-        content = content_of(due.outputs.input, self._stamps.pop(work.number))
-        return due.outputs.write(transcript, due.formats, self._agenda.recipes, content)
-
     def _counted(self, outcome: FileOutcome) -> FileOutcome:
-        budget = self._report.budget
-        lost = self._engine is not None and not self._engine.is_drafting and (not budget or budget.drafting)
+        lost = (self._ready is not None and self._ready.is_drafter_lost) or (
+            self._fleet is not None and self._fleet.is_drafter_lost
+        )
         self._report = replace(
             self._report,
             done=self._report.done + (outcome.transcript is not None),

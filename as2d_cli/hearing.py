@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby, product
 
 from as2d_cli.answers import NOTHING_FOUND, Answer, AskRequest
 from as2d_cli.asking import Asking
+from as2d_cli.cluster.pieces import Decoded, Item
 from as2d_cli.comparison import Comparison
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.display import Display
@@ -17,7 +19,7 @@ from as2d_cli.inputs import Input
 from as2d_cli.passages import is_found
 from as2d_cli.pipeline import FileWork, Pipeline
 from as2d_cli.printable import printable
-from as2d_cli.types import Request
+from as2d_cli.types import Request, WindowResult
 
 
 class Hearing(Asking):
@@ -31,6 +33,49 @@ class Hearing(Asking):
     @property
     def _found(self) -> Comparison | None:
         return self._comparison
+
+    def run(self) -> Generator[Answer, None, None]:
+        """Yield the answers as `Asking.run`, of whichever engines are asked for."""
+        yield from super().run() if self._request.listening.cluster is None else self._counted(self._far())
+
+    def _far(self) -> Iterator[Answer]:
+        """Ask the engines of a cluster everything at once; yield the answers in order."""
+        from as2d_cli.cluster.fleet import fleet  # here: only this engine needs Ray
+
+        asked, listening = self._request, self._request.listening
+        wanted = replace(
+            listening, drafter=asked.drafter, others=(), auto_budget=asked.auto_budget, decode=asked.decode
+        )
+        pairs = product(listening.inputs, asked.questions)
+        items = [Item(number, one, False, question) for number, (one, question) in enumerate(pairs)]
+        with fleet(wanted, self._display) as engines:
+            first, load_s = engines.await_first()
+            self._check(first.spec)
+            self._report = replace(self._report, load_s=load_s)
+            works = engines.run([item for item in items if item.input.error is None], _ignore)
+            for _, same in groupby(self._in_order(items, works), lambda answer: id(answer[0])):
+                for _, answer in same:
+                    self._report = replace(self._report, nodes=engines.nodes())
+                    yield answer
+                    if answer.question is None:  # there is nothing to hear
+                        break
+
+    def _in_order(self, items: Sequence[Item], works: Iterator[Decoded]) -> Iterator[tuple[Input, Answer]]:
+        """Yield the answers as their items are, each with its input."""
+        early: dict[int, FileWork] = {}
+        for item in items:
+            began = time.perf_counter()
+            while item.input.error is None and item.number not in early:
+                work, _ = next(works)
+                early[work.number] = work
+            self._spent(began)
+            answer = Answer(item.input.path, item.question)
+            if item.input.error is not None:
+                yield item.input, replace(answer, question=None, error=item.input.error)
+                continue
+            work = early.pop(item.number)
+            self._report = replace(self._report, audio_s=self._report.audio_s + work.duration_s)
+            yield item.input, _answered(answer, work)
 
     def _check(self, spec: TargetSpec) -> None:
         if "ask" not in spec.tasks or spec.max_passage_tokens:
@@ -62,6 +107,10 @@ class Hearing(Asking):
         if self._comparison is not None and pipeline.comparison is not None:
             self._comparison += pipeline.comparison
         return _answered(Answer(heard.path, question), work)
+
+
+def _ignore(number: int, seconds: float, result: WindowResult | None, *, silent: bool) -> None:
+    """Take a window that nobody wants to know of."""
 
 
 def _answered(answer: Answer, work: FileWork) -> Answer:

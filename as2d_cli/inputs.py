@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from as2d_cli.addresses import address, files_in, located
 from as2d_cli.audio import open_audio
 from as2d_cli.errors import As2dError, AudioError, RequestError
 from as2d_cli.printable import printable
@@ -108,7 +109,7 @@ def find_inputs(given: Sequence[str], listed: Sequence[str] = ()) -> Inputs:
         raise RequestError("- is given twice", "standard input can be read only once")
     notes: list[str] = []
     found = [one for text in given for one in _named(text, notes)]
-    found += [one for text in listed for one in _at(Path(text), notes)]
+    found += [one for text in listed for one in _at(located(text), notes)]
     return Inputs(tuple(found), tuple(notes))
 
 
@@ -134,22 +135,44 @@ def _named(text: str, notes: list[str]) -> Iterable[Input]:
         return [_standard_input()]
     if not text:  # an unset variable in a script must not mean the whole current folder
         return [Input(Path("''"), error=AudioError("an empty name was given", "is a variable unset?"))]
-    if not os.path.lexists(text) and glob.has_magic(text):
+    if address(text) is None and not os.path.lexists(text) and glob.has_magic(text):
         matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - Path.glob takes no absolute ones
         if not matches:
             message = f"{printable(text)}: no such file, and nothing matches it as a pattern"
             return [Input(Path(text), error=AudioError(message))]
         return [one for match in matches for one in _at(Path(match), notes)]
-    return _at(Path(text), notes)
+    return _at(located(text), notes)
 
 
 def _at(path: Path, notes: list[str]) -> list[Input]:
     """Return the input at `path`, or all in it if it is a folder."""
+    if (where := address(path)) is not None:
+        return _far(path, where, notes)
     if not _is_folder(path):
         return [Input(path)]
+    return _chosen(path, _files_below(path, set()), notes)
+
+
+def _far(path: Path, where: str, notes: list[str]) -> list[Input]:
+    """Return the input at an address, or all of a folder or pattern."""
+    try:
+        files = files_in(where)
+    except OSError as error:
+        return [Input(path, error=AudioError(f"{where}: cannot be reached: {reason(error)}"))]
+    if files is None:
+        return [Input(path)]
+    shown = [file for file in files if not file.name.startswith(".")]
+    if "*" not in where:
+        return _chosen(path, ((file, None) for file in shown), notes)
+    nothing = Input(path, error=AudioError(f"{where}: nothing matches this pattern"))
+    return [Input(file) for file in shown] or [nothing]
+
+
+def _chosen(path: Path, files: Iterable[tuple[Path, AudioError | None]], notes: list[str]) -> list[Input]:
+    """Return those of a folder's files that are audio, or are called so."""
     ignored = 0
     found = []
-    for file, error in _files_below(path, set()):
+    for file, error in files:
         if error is not None:
             found.append(Input(file, error=error))
         elif _is_wanted(file):

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 
+from as2d_cli.addresses import absolute, address, reach, read_only
 from as2d_cli.errors import As2dError, OutputError, RequestError
 from as2d_cli.inputs import Input
 from as2d_cli.printable import printable
@@ -63,7 +64,7 @@ class Outputs:
         digest = hashlib.sha256(text.encode("utf-8", "ignore")).hexdigest()
         before = record_of(path)
         return Record(
-            os.path.abspath(path),  # noqa: PTH100 - links stay
+            absolute(path),
             source_key(self.input),
             content,
             recipe,
@@ -127,11 +128,13 @@ def _key(path: Path) -> str:
 
 
 def _check_chosen(folder: Path) -> None:
+    where = address(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True) if where is None else reach(where)
     except OSError as error:
         raise RequestError(
-            f"{printable(str(folder))}: cannot be made: {reason(error)}", "-o needs a folder you may write to"
+            f"{printable(str(folder))}: cannot be {'made' if where is None else 'reached'}: {reason(error)}",
+            "-o needs a folder you may write to",
         ) from error
     if refusal := _refusal(folder):
         raise RequestError(refusal.message, "-o needs a folder you may write to")
@@ -140,14 +143,16 @@ def _check_chosen(folder: Path) -> None:
 def _refusal(folder: Path) -> OutputError | None:
     """Return why nothing can be written into `folder`; found out by writing, as permissions can lie.
 
-    Of a folder that is yet to be made, the one that it will be made in is asked.
+    Of a folder that is yet to be made, the one that it will be made in is asked; of one far away, nobody.
     """
+    hint = "-o chooses another folder"
+    if (where := address(folder)) is not None:
+        why = read_only(where)
+        return OutputError(f"{where}: cannot be written to: {why}", hint) if why else None
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     try:
         with tempfile.TemporaryFile(dir=folder):
             return None
     except OSError as error:
-        return OutputError(
-            f"{printable(str(folder))}: cannot be written to: {reason(error)}", "-o chooses another folder"
-        )
+        return OutputError(f"{printable(str(folder))}: cannot be written to: {reason(error)}", hint)

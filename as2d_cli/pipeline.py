@@ -44,6 +44,8 @@ class FileWork:
     silent_windows: int = 0
     """Windows without speech, which were not decoded."""
     error: As2dError | None = None
+    drafting: bool = False
+    """Whether the engine that decoded it had a drafter to the end."""
 
     @property
     def finished(self) -> bool:
@@ -67,6 +69,24 @@ class FileWork:
             drafter=drafter,
             task=request.task,
         )
+
+    def take(
+        self, place: Span, result: WindowResult | None, error: As2dError | None, *, silent: bool
+    ) -> None:
+        """Take what became of a window, the next in order: a result, or an error that spoils the file."""
+        self.returned += 1
+        if result is None:
+            self.error = self.error or error
+            return
+        self.parts.append((place, result))
+        self.silent_windows += silent
+        if result.is_doubtful:
+            self.warnings.append(_doubt(place, result))
+
+    def conclude(self) -> None:
+        """Add what can be told only of a whole file."""
+        if self.error is None and self.silent_windows == self.returned:
+            self.warnings.append("no speech found: the transcript is empty")
 
 
 class Pipeline:
@@ -112,13 +132,18 @@ class Pipeline:
         both = self._compared
         outcomes = both.run(tasks) if both else self._engine.run(tasks, guard=self._guard)
         for outcome in outcomes:
-            work = files[outcome.task.group - first]
-            _take(work, outcome)
+            work, task = files[outcome.task.group - first], outcome.task
+            work.take(task.window.span, outcome.result, outcome.error, silent=task.settled is not None)
             self._on_window(work, outcome)
             while files and files[0].finished:
                 first += 1
-                yield _ended(files.popleft())
-        yield from map(_ended, files)
+                yield self._ended(files.popleft())
+        yield from map(self._ended, files)
+
+    def _ended(self, work: FileWork) -> FileWork:
+        work.conclude()
+        work.drafting = self._engine.is_drafting
+        return work
 
     def _tasks(
         self, sources: Iterable[tuple[int, Path | BinaryIO]], files: deque[FileWork]
@@ -127,24 +152,24 @@ class Pipeline:
             work = FileWork(source, group)
             files.append(work)
             try:
-                with closing(_windows(work)) as windows:
+                with closing(windows_of(work)) as windows:
                     for window in windows:
                         if work.error is not None:  # failed meanwhile: not read to its end
                             break
                         work.handed_out += 1
-                        yield WindowTask(group, window, self._request, self._settled(window))
+                        yield WindowTask(group, window, self._request, settled(self._speech, window))
             except AudioError as error:
                 work.error = error
             work.read = True
 
-    def _settled(self, window: Window) -> WindowResult | None:
-        """Return the result of a window that needs no model."""
-        if self._speech is None or self._speech.hears_speech(window.samples):
-            return None
-        return NOTHING_SAID
+
+def settled(speech: SpeechDetector | None, window: Window) -> WindowResult | None:
+    """Return the result of a window that needs no model."""
+    return None if speech is None or speech.hears_speech(window.samples) else NOTHING_SAID
 
 
-def _windows(work: FileWork) -> Generator[Window, None, None]:
+def windows_of(work: FileWork) -> Generator[Window, None, None]:
+    """Yield the windows of a file, and note what can be told of it once it is read. Raises `AudioError`."""
     stream = open_audio(work.source)
     try:
         yield from split(stream.blocks())
@@ -152,24 +177,6 @@ def _windows(work: FileWork) -> Generator[Window, None, None]:
     finally:
         work.warnings += stream.warnings
         stream.close()
-
-
-def _take(work: FileWork, outcome: WindowOutcome) -> None:
-    work.returned += 1
-    if outcome.result is None:
-        work.error = work.error or outcome.error
-    else:
-        work.parts.append((outcome.task.window.span, outcome.result))
-        work.silent_windows += outcome.task.settled is not None
-        if outcome.result.is_doubtful:
-            work.warnings.append(_doubt(outcome.task.window.span, outcome.result))
-
-
-def _ended(work: FileWork) -> FileWork:
-    """Add what can be told only of a whole file."""
-    if work.error is None and work.silent_windows == work.returned:
-        work.warnings.append("no speech found: the transcript is empty")
-    return work
 
 
 def _doubt(place: Span, result: WindowResult) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from as2d_cli.addresses import address
+
 _LONGEST: Final = 1000
 _OVERRIDES: Final = "\u202d\u202e"
 """They turn the order of the letters after them, which no speech needs (Unicode UAX 9, "Trojan Source")."""
@@ -16,6 +18,7 @@ _UNSPOKEN: Final = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_OVERRIDES}]")
 
 def printable(name: str) -> str:
     """Return `name` fit for one line of a message: no control characters, no broken encodings."""
+    name = address(name) or name
     return "".join(character if character.isprintable() else "?" for character in name)
 
 

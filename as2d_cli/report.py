@@ -11,6 +11,46 @@ from as2d_cli.types import DecodeStats
 
 
 @dataclass(frozen=True, slots=True)
+class NodeReport:
+    """What one node of a cluster did."""
+
+    name: str
+    engines: int
+    threads: int
+    """Of each engine's target."""
+    audio_s: float
+    wall_s: float
+    """Since its first engine was ready, until its last one ended."""
+    budget: Budget | None
+    """What was chosen by this node's profile, if that was left to it."""
+
+    @property
+    def rtfx(self) -> float:
+        """Audio seconds per wall second."""
+        return self.audio_s / self.wall_s if self.wall_s else 0.0
+
+    def line(self) -> str:
+        """Say how fast it was, and what was chosen for it."""
+        line = (
+            f"node {self.name}: {_count(self.engines, 'engine')} with {_count(self.threads, 'thread')}, "
+            f"{self.audio_s:.1f} s of audio ({self.rtfx:.1f}x real time)"
+        )
+        return line if self.budget is None else f"{line}; {_choice(self.budget)}: {self.budget.reason}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain values, for JSON."""
+        return {
+            "node": self.name,
+            "engines": self.engines,
+            "threads": self.threads,
+            "audio_s": round(self.audio_s, 3),
+            "wall_s": round(self.wall_s, 3),
+            "rtfx": round(self.rtfx, 3),
+            "budget": self.budget and asdict(self.budget),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class RunReport:
     """One run, whole or interrupted."""
 
@@ -49,6 +89,8 @@ class RunReport:
     """Whether the first failure ended the run, as asked."""
     noun: str = "file"
     """What `files`, `done`, `skipped` and `failed` count."""
+    nodes: tuple[NodeReport, ...] = ()
+    """Of a cluster; those that were lost included."""
 
     @property
     def rtfx(self) -> float:
@@ -89,6 +131,7 @@ class RunReport:
             lines += [self._speed_line(), self._decoding_line(), self._shares_line()]
         if self.budget is not None:
             lines.append(self._budget_line(self.budget))
+        lines += [node.line() for node in self.nodes]
         if self.silent_windows:
             lines.append(f"{_count(self.silent_windows, 'window')} without speech not decoded")
         if self.doubtful_windows:
@@ -124,6 +167,7 @@ class RunReport:
             "rtfx": round(self.rtfx, 3),
             "shares": {name: round(share, 4) for name, share in self.shares.items()},
             "stats": stats_dict(self.stats),
+            "nodes": [node.as_dict() for node in self.nodes],
             "comparison": self.comparison and _comparison_dict(self.comparison, self.differing),
         }
 

@@ -18,6 +18,7 @@ from as2d_cli.writers import SCHEMA_VERSION, SUBTITLES
 
 CONTEXTS = ("full", "fitted")
 """How much of a window a target can be made to take in: always 30 s, or as much as there is audio."""
+ENGINES = ("local", "ray")
 WORD_FORMATS = frozenset({"json", "jsonl"})
 """Formats that hold the times of words, if those are asked for."""
 RECIPE = 1
@@ -26,7 +27,7 @@ _WITHOUT_INFLUENCE = frozenset(
     {
         *("inputs", "folder", "overwrite", "fail_fast"),
         *("drafter", "compare", "threads", "decode", "auto_budget"),
-        *("others", "memory_limit_bytes"),
+        *("others", "memory_limit_bytes", "cluster"),
         *("target", "timed", "word_timestamps", "formats", "layout"),
     }
 )
@@ -50,6 +51,23 @@ def with_context(target: ModelEntry, context: str | None) -> ModelEntry:
     if "context" not in plugins.loading_option_names(target.plugin):
         raise RequestError(f"model {target.name!r} has only one context", "leave out --context")
     return replace(target, options={**target.options, "context": context})
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterChoice:
+    """A Ray cluster to run on."""
+
+    address: str | None = None
+    """Of its head; None: one of this machine alone, begun and ended with the run."""
+    threads: int | None = None
+    """Of each engine's target; None: as each node's cores have it."""
+
+
+def cluster_choice(engine: str, address: str | None, threads: int | None) -> ClusterChoice | None:
+    """Return the cluster that an engine of this name runs on, None for `local`. Raises `RequestError`."""
+    if engine not in ENGINES:
+        raise RequestError(f"there is no engine {engine!r}", f"engines: {', '.join(ENGINES)}")
+    return None if engine == "local" else ClusterChoice(address, threads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +108,8 @@ class BatchRequest:
     """Whether windows in which nobody speaks are left out."""
     threads: int = field(default_factory=usable_cpus)
     """Of the target; the drafter has one."""
+    cluster: ClusterChoice | None = None
+    """Where to run it, if not on this machine alone."""
     decode: DecodeSettings = field(default_factory=DecodeSettings)
 
     @property

@@ -22,6 +22,7 @@ from enum import Enum
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
+from as2d_cli.addresses import absolute, address, copy, exists, size_and_time
 from as2d_cli.inputs import Input
 from as2d_cli.json_files import read_json
 from as2d_cli.paths import cache_root
@@ -103,12 +104,15 @@ def _check_of(fields: Mapping[str, object]) -> int:
 def owner(output: Path) -> str | None:
     """Return the absolute path of the input that an output which is there was made from, if that is known."""
     record = record_of(output)
-    return record.source if record and output.exists() else None
+    try:
+        return record.source if record and exists(output) else None
+    except OSError:  # what cannot be looked for is taken to be there still
+        return record.source if record else None
 
 
 def state_of(output: Path, source: Input, recipe: str) -> State:
     """Find out what is the matter with an output. An input that cannot be read makes it stale."""
-    if not os.path.lexists(output):
+    if not exists(output):
         return State.MISSING
     record = record_of(output)
     if record is None or record.source != source_key(source):
@@ -127,6 +131,8 @@ def stamp_of(source: Input) -> Stamp | None:
     if source.stream is not None:
         return source.stream.seek(0, os.SEEK_END), None
     try:
+        if (where := address(source.path)) is not None:
+            return size_and_time(where)
         status = source.path.stat()
     except OSError:
         return None
@@ -145,10 +151,13 @@ def content_of(source: Input, stamp: Stamp | None) -> Content | None:
 
 def digest_of(file: Path | BinaryIO) -> str:
     """Return the SHA-256 of a file, read piece by piece. Raises `OSError`."""
+    digest = hashlib.sha256()
     if isinstance(file, Path):
+        if (where := address(file)) is not None:
+            copy(where, digest.update)
+            return digest.hexdigest()
         with file.open("rb") as opened:
             return digest_of(opened)
-    digest = hashlib.sha256()
     file.seek(0)
     while chunk := file.read(_CHUNK_BYTES):
         digest.update(chunk)
@@ -163,7 +172,7 @@ def recipe_of(parts: Mapping[str, object]) -> str:
 
 def source_key(source: Input) -> str:
     """Return the name of an input that is the same wherever it is called from."""
-    return source.path.name if source.stream else os.path.abspath(source.path)  # noqa: PTH100 - links stay
+    return source.path.name if source.stream else absolute(source.path)
 
 
 def sweep(folder: Path) -> None:
@@ -188,10 +197,10 @@ def _holds(source: Input, content: Content) -> bool:
     try:
         if source.stream is not None:
             return digest_of(source.stream) == content.sha256
-        status = source.path.stat()
-        if status.st_size != content.size:
+        stamp = stamp_of(source)
+        if stamp is None or stamp[0] != content.size:
             return False
-        return status.st_mtime_ns == content.time_ns or digest_of(source.path) == content.sha256
+        return stamp[1] == content.time_ns is not None or digest_of(source.path) == content.sha256
     except OSError:
         return False
 
@@ -201,5 +210,5 @@ def _root() -> Path:
 
 
 def _file_of(output: Path) -> Path:
-    digest = hashlib.sha256(os.fsencode(os.path.abspath(output))).hexdigest()  # noqa: PTH100
+    digest = hashlib.sha256(os.fsencode(absolute(output))).hexdigest()
     return _root() / digest[:2] / f"{digest[2:]}.json"

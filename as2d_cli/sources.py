@@ -15,6 +15,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
+from as2d_cli.addresses import address, copy
 from as2d_cli.errors import AudioError
 from as2d_cli.printable import printable
 
@@ -59,6 +60,8 @@ def open_file(source: Path | BinaryIO) -> tuple[BinaryIO, str, bool]:
 
 def _open_path(path: Path, name: str) -> BinaryIO:
     try:
+        if (where := address(path)) is not None:
+            return _fetched(where)
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
             raise AudioError(f"{name}: is a directory, not a file")
@@ -81,6 +84,17 @@ def _open_fifo(path: Path, name: str) -> BinaryIO:
         raise AudioError(f"{name}: a pipe that nothing was written to in {_FIFO_PATIENCE_S:.0f} s")
     os.set_blocking(descriptor, True)
     return os.fdopen(descriptor, "rb")
+
+
+def _fetched(where: str) -> BinaryIO:
+    """Return a copy of a file far away: reading goes to and fro, and a failure is to show here."""
+    copy_here = tempfile.TemporaryFile()  # noqa: SIM115 - handed to the caller
+    try:
+        copy(where, copy_here.write)
+    except BaseException:
+        copy_here.close()
+        raise
+    return copy_here
 
 
 def copied(file: BinaryIO) -> BinaryIO:

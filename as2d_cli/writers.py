@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from as2d_cli.addresses import address, put
 from as2d_cli.errors import OutputError
 from as2d_cli.printable import printable
 from as2d_cli.sources import reason
@@ -218,6 +219,10 @@ def write_atomic(path: Path, text: str) -> None:
 
     Folders that are missing are made. Raises OutputError.
     """
+    where = address(path)
+    if where is not None:
+        _put(where, text)
+        return
     # Not tempfile: its files are private to the user, and an output is to have the usual mode.
     temporary = path.with_name(f".as2d-{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
@@ -231,7 +236,18 @@ def write_atomic(path: Path, text: str) -> None:
         finally:
             temporary.unlink(missing_ok=True)
     except (OSError, ValueError) as error:
-        raise OutputError(
-            f"{printable(str(path))}: cannot be written: {reason(error)}",
-            "Is there space, and may you write there? -o chooses another folder.",
-        ) from error
+        raise _unwritable(str(path), error) from error
+
+
+def _put(where: str, text: str) -> None:
+    try:
+        put(where, _valid(text).encode("utf-8"))
+    except OSError as error:
+        raise _unwritable(where, error) from error
+
+
+def _unwritable(name: str, error: Exception) -> OutputError:
+    return OutputError(
+        f"{printable(name)}: cannot be written: {reason(error)}",
+        "Is there space, and may you write there? -o chooses another folder.",
+    )

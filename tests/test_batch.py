@@ -14,7 +14,7 @@ from as2d_cli.errors import ModelError, RequestError
 from as2d_cli.inputs import Input
 from as2d_cli.messages import DecodeSettings
 from as2d_cli.registry import load_registry
-from as2d_cli.requests import BatchRequest
+from as2d_cli.requests import BatchRequest, ClusterChoice
 
 
 class Watch(Display):
@@ -256,6 +256,7 @@ def test_only_what_decides_the_text_of_a_file_makes_it_stale(scripted, sound):
         "auto_budget": True,
         "others": (registry.model("hearer"),),
         "memory_limit_bytes": 1 << 30,
+        "cluster": ClusterChoice("head:6379", 2),
     }
     assert {name: stale(**{name: value}) for name, value in without.items()} == {
         key: set() for key in without

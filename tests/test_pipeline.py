@@ -103,6 +103,8 @@ def test_comparing_decodes_every_window_both_ways_and_finds_them_identical(engin
 class TwoFacedEngine:
     """Says something else in window 1 without drafts, and cannot decode window 2 so."""
 
+    is_drafting = True
+
     def run(self, tasks, *, drafted=True):
         for task in tasks:
             index = task.window.index

@@ -15,7 +15,7 @@ from as2d_cli.inputs import STDIN, Inputs, find_inputs, read_list
 from as2d_cli.languages import AUTO, language_code
 from as2d_cli.messages import DecodeSettings
 from as2d_cli.registry import ModelEntry, Registry, load_registry
-from as2d_cli.requests import WORD_FORMATS, BatchRequest, joined_prompt, with_context
+from as2d_cli.requests import WORD_FORMATS, BatchRequest, cluster_choice, joined_prompt, with_context
 from as2d_cli.subtitles import Layout
 from as2d_cli.tables import suggestion
 from as2d_cli.writers import FORMATS, SUBTITLES
@@ -61,6 +61,7 @@ def batch_request(options: BatchOptions) -> tuple[BatchRequest, tuple[str, ...]]
         compare=options.compare,
         vad=options.vad,
         threads=options.threads or usable_cpus(),
+        cluster=cluster_choice(options.engine, options.address, options.threads),
         decode=decode,
     )
     _refuse_idle_options(options, request)
@@ -200,6 +201,10 @@ def _in_effect(options: BatchOptions) -> frozenset[str]:
 
 def _refuse_contradictions(options: BatchOptions) -> None:
     in_effect = _in_effect(options)
+    if options.engine != "local" and options.compare:
+        raise RequestError("--compare is for the local engine", "leave out --engine or --compare")
+    if "address" in in_effect and options.engine == "local":
+        raise RequestError("--address does nothing without a cluster", "add --engine ray")
     for one, other in (("quiet", "verbose"), ("quiet", "progress"), ("budget", "draft-tokens")):
         if {one, other.replace("-", "_")} <= in_effect:
             raise RequestError(f"--{one} and --{other} contradict each other")

@@ -235,7 +235,27 @@ class RunOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BatchOptions(RunOptions, FileOptions, BudgetOptions, SpeechOptions, ModelOptions, InputOptions):
+class EngineOptions(Options):
+    """Where the work is done."""
+
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="local|ray", help="Run on this machine, or on a Ray cluster (needs the extra as2d[ray])."
+        ),
+    ] = "local"
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT|auto", help="The cluster's head [default: one of this machine, for this run]."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchOptions(
+    RunOptions, EngineOptions, FileOptions, BudgetOptions, SpeechOptions, ModelOptions, InputOptions
+):
     """All of `as2d transcribe`; the bases stand in reverse, as dataclasses order their fields."""
 
 
@@ -298,7 +318,9 @@ class QuestionOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskOptions(RunOptions, BudgetOptions, SpeechOptions, ModelOptions, InputOptions, QuestionOptions):
+class AskOptions(
+    RunOptions, EngineOptions, BudgetOptions, SpeechOptions, ModelOptions, InputOptions, QuestionOptions
+):
     """All of `as2d ask`. The reader's drafts are what a budget or a comparison is for."""
 
     json: Annotated[

@@ -6,6 +6,7 @@ from as2d_cli.cli.options import batch_request
 from as2d_cli.cli.parameters import BatchOptions
 from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.errors import RequestError
+from as2d_cli.requests import ClusterChoice
 
 
 def request(scripted, **options):
@@ -94,3 +95,23 @@ def test_a_context_makes_outputs_of_another_one_stale(monkeypatch):
 def test_a_context_that_does_not_exist_or_not_for_the_model_is_refused(scripted, context, message):
     with pytest.raises(RequestError, match=message):
         request(scripted, context=context)
+
+
+def test_where_to_run_is_this_machine_unless_ray_is_asked_for(scripted):
+    assert request(scripted).cluster is None
+    assert request(scripted, engine="ray").cluster == ClusterChoice(None, None)
+    chosen = request(scripted, engine="ray", address="head:6379", threads=3)
+    assert chosen.cluster == ClusterChoice("head:6379", 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"engine": "slurm"}, "there is no engine 'slurm'"),
+        ({"address": "head:6379"}, "--address does nothing without a cluster"),
+        ({"engine": "ray", "compare": True}, "--compare is for the local engine"),
+    ],
+)
+def test_engines_that_do_not_exist_and_options_that_are_not_for_them_are_refused(scripted, options, message):
+    with pytest.raises(RequestError, match=message):
+        request(scripted, **options)

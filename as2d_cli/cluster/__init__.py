@@ -1,0 +1,1 @@
+"""A run on the nodes of a Ray cluster: engines there, agenda, names and files here."""

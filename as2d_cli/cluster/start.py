@@ -1,0 +1,61 @@
+"""Connects to a Ray cluster, or begins one here and ends it again. Ray is to keep quiet, and to itself."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from as2d_cli.device import usable_cpus
+from as2d_cli.errors import PluginError
+from as2d_cli.printable import printable
+
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # else every start is told to Ray's makers
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else a warning
+}
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[Any]:
+    """Give Ray's module, connected to the cluster at `address`; None: to one that lasts as long as the block.
+
+    A connection that the calling program has already is used and kept. Raises `PluginError` if Ray is not
+    installed, or the cluster cannot be reached.
+    """
+    os.environ.update(_QUIET)
+    try:
+        import ray
+    except ImportError as error:
+        raise PluginError(
+            "the engine ray needs the package ray, which is not installed", "pip install 'as2d[ray]'"
+        ) from error
+    if ray.is_initialized():
+        yield ray
+        return
+    _init(ray, address)
+    # what happens to engines is told by us; Ray prints it to stdout, log_to_driver or not
+    ray._private.worker._worker_logs_enabled = False
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _init(ray: Any, address: str | None) -> None:  # noqa: ANN401 - a module
+    here = {"num_cpus": usable_cpus(), "include_dashboard": False}
+    try:
+        ray.init(
+            address=address or "local",
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            **(here if address is None else {}),
+        )
+    except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+        where = printable(address) if address else "on this machine"
+        raise PluginError(
+            f"the Ray cluster {where} cannot be reached: {str(error).splitlines()[0]}",
+            "--address is that of its head, as HOST:PORT, or auto",
+        ) from error

@@ -1,0 +1,185 @@
+"""An engine on a node of a cluster: it is given pieces and sends back what becomes of them.
+
+Everything that a run on one machine has is here, too: the node's cache, its profile, both processes. What it
+is asked it answers in order; errors are told as data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
+from typing import BinaryIO
+
+from as2d_cli.audio import open_audio
+from as2d_cli.cluster.pieces import (
+    LONG_S,
+    Body,
+    Broken,
+    DecodedFile,
+    DecodedWindow,
+    FoundLong,
+    HeardWindows,
+    Item,
+    Loaded,
+    Sent,
+    WindowPiece,
+)
+from as2d_cli.display import Display
+from as2d_cli.engine import WindowTask
+from as2d_cli.errors import As2dError, AudioError
+from as2d_cli.measure import peak_bytes
+from as2d_cli.pipeline import Pipeline
+from as2d_cli.ready import ready
+from as2d_cli.requests import BatchRequest
+from as2d_cli.resume import Stamp, content_of, stamp_of
+from as2d_cli.types import Request
+
+_MAY_BE_LONG_BYTES = 1_000_000
+"""Smaller files are not asked for their length: `LONG_S` would be less than 7 kbit/s."""
+
+
+class _Notes(Display):
+    """Keeps what there is to tell."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def note(self, line: str) -> None:
+        self._lines.append(line)
+
+    def taken(self) -> tuple[str, ...]:
+        """Return the lines since the last time."""
+        lines, self._lines = tuple(self._lines), []
+        return lines
+
+
+class Station:
+    """One engine. Its methods are called one after the other."""
+
+    def __init__(self, asked: BatchRequest) -> None:
+        """Nothing is loaded yet."""
+        self._asked = asked
+        self._notes = _Notes()
+        self._stack = ExitStack()
+        self._files = 0  # so far: windows of one must not be taken for another's
+
+    def load(self) -> Loaded | As2dError:
+        """Load the models, fetching and measuring them first where this node has not done so."""
+        try:
+            self._ready = self._stack.enter_context(ready(self._asked, self._notes))
+        except As2dError as error:
+            return error
+        self._guard = self._ready.guard()
+        engine = self._ready.engine
+        return Loaded(
+            version("as2d"),
+            self._ready.request,
+            engine.target_spec,
+            self._ready.budget,
+            self._ready.load_s,
+            peak_bytes() + sum(map(_peak_bytes, engine.process_ids)),
+            self._notes.taken(),
+        )
+
+    def files(self, *items: Item) -> Iterator[Sent]:
+        """Decode whole files; of one that is long only say so."""
+        yield from self._told(self._decoded(items))
+
+    def windows(self, piece: WindowPiece, heard: HeardWindows) -> Iterator[Sent]:
+        """Decode those windows of a long file that are in the piece, of all that were read with them."""
+        self._files += 1
+        request = self._request(piece.question)
+        request = request.in_language(piece.language) if piece.language else request
+        tasks = [
+            WindowTask(self._files, window, request, result)
+            for window, result in heard
+            if window.index in piece.indexes
+        ]
+        yield from self._told(
+            DecodedWindow(
+                piece.number,
+                one.task.window.index,
+                one.task.window.span,
+                one.result,
+                one.error,
+                one.task.settled is not None,
+                self._ready.engine.is_drafting,
+            )
+            for one in self._ready.engine.run(tasks, guard=self._guard)
+        )
+
+    def close(self) -> None:
+        """Stop the engine."""
+        self._stack.close()
+
+    def _request(self, question: str | None) -> Request:
+        """Return what is asked of every window of a file."""
+        if question is None:
+            return self._ready.request
+        return Request(task="ask", language=self._asked.language, question=question)
+
+    def _told(self, bodies: Iterator[Body]) -> Iterator[Sent]:
+        try:
+            for body in bodies:
+                yield self._sent(body)
+        except As2dError as error:
+            yield self._sent(Broken(error))
+
+    def _sent(self, body: Body) -> Sent:
+        return Sent(
+            body,
+            self._ready.is_drafter_lost,
+            self._guard.paused_windows if self._guard else 0,
+            self._notes.taken(),
+        )
+
+    def _decoded(self, items: Sequence[Item]) -> Iterator[Body]:
+        for question, same in groupby(items, lambda item: item.question):
+            yield from self._decoded_as(self._request(question), list(same))
+
+    def _decoded_as(self, request: Request, items: Sequence[Item]) -> Iterator[Body]:
+        short: list[tuple[Item, Stamp | None]] = []
+        long: list[FoundLong] = []
+        pipeline = Pipeline(self._ready.engine, request, vad=self._asked.vad, guard=self._guard)
+        first = self._files
+        for work in pipeline.run(self._sources(items, short, long), first):
+            item, stamp = short[work.number - first]
+            known = item.wants_content and work.error is None
+            content = content_of(item.opened(), stamp) if known else None
+            work.number, work.source = item.number, item.input.path
+            yield DecodedFile(item.number, work, content)
+        yield from long
+
+    def _sources(
+        self, items: Sequence[Item], short: list[tuple[Item, Stamp | None]], long: list[FoundLong]
+    ) -> Iterator[Path | BinaryIO]:
+        """Yield what to read, when it is about to be read, and keep account of what that was."""
+        for item in items:
+            opened = item.opened()
+            stamp = stamp_of(opened)
+            if stamp is not None and stamp[0] >= _MAY_BE_LONG_BYTES and _claimed_s(opened.source) > LONG_S:
+                long.append(FoundLong(item.number))
+                continue
+            self._files += 1
+            short.append((item, stamp))
+            yield opened.source
+
+
+def _claimed_s(source: Path | BinaryIO) -> float:
+    try:
+        with open_audio(source) as stream:
+            return stream.expected_s or 0.0
+    except AudioError:  # told by whoever reads it
+        return 0.0
+
+
+def _peak_bytes(process: int) -> int:
+    """Return the most memory that another process has used so far, 0 where the system does not say."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)

@@ -1,0 +1,105 @@
+"""Has an engine ready for what a run is asked for, and refuses what is beyond its model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from as2d_cli import plugins
+from as2d_cli.budget import Budget
+from as2d_cli.decoding.protocols import TargetSpec
+from as2d_cli.display import Display
+from as2d_cli.engine import Engine
+from as2d_cli.errors import RequestError
+from as2d_cli.guard import DraftGuard
+from as2d_cli.languages import LANGUAGES
+from as2d_cli.loading import Models, loaded
+from as2d_cli.messages import ModelRef
+from as2d_cli.registry import cannot
+from as2d_cli.requests import BatchRequest
+from as2d_cli.types import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """An engine that is about to begin."""
+
+    engine: Engine
+    request: Request
+    """What is asked of every window."""
+    budget: Budget | None
+    """What was chosen by this device's profile, if that was left to it."""
+    load_s: float
+
+    @property
+    def is_drafter_lost(self) -> bool:
+        """Whether the drafter, if one was wanted, is not at work although nobody chose to do without."""
+        return not self.engine.is_drafting and (self.budget is None or self.budget.drafting)
+
+    def guard(self) -> DraftGuard | None:
+        """Return what watches whether drafts still pay, where a profile says what windows take without."""
+        budget = self.budget
+        return DraftGuard(budget.plain) if budget is not None and budget.drafting and budget.plain else None
+
+
+@contextmanager
+def ready(asked: BatchRequest, display: Display) -> Iterator[Ready]:
+    """Have an engine for what is asked; its first able drafter runs with it, if that pays.
+
+    Raises `ModelError` or `PluginError` for what cannot be used, `RequestError` for what is beyond a model.
+    """
+    wanted = Models(
+        asked.target,
+        next(iter(asked.able_drafters), None),
+        asked.threads,
+        others=asked.able_drafters[1:],
+        auto_budget=asked.auto_budget,
+        memory_limit_bytes=asked.memory_limit_bytes,
+        decode=asked.decode,
+    )
+    with loaded(wanted, display) as models:
+        engine = models.engine
+        request = _checked(asked, engine.target_spec)
+        _check_prompt(asked.prompt, models.target, engine.target_spec.max_prompt_tokens)
+        budget = models.settle()
+        yield Ready(engine, request, budget, time.perf_counter() - models.began)
+
+
+def _checked(asked: BatchRequest, spec: TargetSpec) -> Request:
+    """Return the request for all windows. Raises `RequestError` for what is beyond the model."""
+    languages, language = spec.languages, asked.language
+    if asked.task not in spec.tasks:
+        raise cannot(asked.target.name, asked.task)
+    to = asked.translate_to or "en"
+    if to not in spec.translates_to:
+        known = ", ".join(LANGUAGES.get(code, code) for code in spec.translates_to)
+        raise RequestError(
+            f"model {asked.target.name!r} does not translate to {LANGUAGES.get(to, to)}",
+            f"it translates to: {known}",
+        )
+    if language is None and len(languages) == 1:
+        language = languages[0]
+    if language is not None and language not in languages:
+        known = ", ".join(LANGUAGES.get(code, code) for code in languages)
+        raise RequestError(
+            f"model {asked.target.name!r} does not know {LANGUAGES.get(language, language)}",
+            f"it knows: {known}",
+        )
+    wants_times = asked.timed or asked.word_timestamps
+    return Request(asked.task, language, word_times=wants_times, prompt=asked.prompt, to=to)
+
+
+def _check_prompt(prompt: str | None, target: ModelRef, allowed: int) -> None:
+    """Raise `RequestError` if the prompt is too long: cut short it would not be what was asked for."""
+    if prompt is None:
+        return
+    if not allowed:
+        raise RequestError(f"model {target.entry.name!r} takes no prompt", "leave out prompt and hotwords")
+    tokens = len(plugins.load_tokenizer(target.entry, target.path).encode(f" {prompt}"))
+    if tokens > allowed:
+        raise RequestError(
+            f"prompt and hotwords are {tokens} tokens, model {target.entry.name!r} takes {allowed}",
+            "shorten them",
+        )

@@ -1,0 +1,80 @@
+"""Ray itself: there or not, and how much of a node it is given."""
+
+import subprocess
+import sys
+
+import pytest
+
+from as2d_cli.cli.exit_codes import ExitCode, exit_code
+from as2d_cli.cluster.nodes import MAX_DEATHS, nodes_of
+from as2d_cli.cluster.pieces import Loaded
+from as2d_cli.cluster.start import connected
+from as2d_cli.decoding.protocols import TargetSpec
+from as2d_cli.errors import ModelError, PluginError
+from as2d_cli.types import FeatureSpec, Request
+
+GB = 10**9
+
+
+def row(name, cpus=8, memory=16 * GB, alive=True):
+    resources = {"memory": memory} | ({"CPU": float(cpus)} if cpus else {})
+    return {"NodeID": name, "NodeManagerHostname": name, "Alive": alive, "Resources": resources}
+
+
+def loaded(peak_bytes):
+    spec = TargetSpec(FeatureSpec(), end_id=1, vocab_size=2, languages=("en",), max_prompt_tokens=1)
+    return Loaded("1", Request(), spec, None, 1.0, peak_bytes, ())
+
+
+def test_without_ray_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(PluginError, match="needs the package ray, which is not installed") as missing:
+        connected(None).__enter__()
+    assert missing.value.hint == "pip install 'as2d[ray]'"
+    assert exit_code(missing.value) is ExitCode.UNAVAILABLE
+
+
+def test_the_local_engine_imports_neither_ray_nor_what_reaches_far_files():
+    code = (
+        "import sys, as2d_cli.batch, as2d_cli.hearing, as2d_cli.reading, as2d_cli.cluster.desk;"
+        "print({'ray', 'fsspec', 's3fs'} & set(sys.modules))"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
+
+
+def test_nodes_that_are_dead_or_have_no_processors_get_no_engine():
+    assert [one.name for one in nodes_of([row("a"), row("b", cpus=0), row("c", alive=False)], None)] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("cpus", "asked", "threads", "engines"), [(2, None, 2, 1), (9, None, 4, 2), (8, 1, 1, 8), (2, 4, 2, 1)]
+)
+def test_a_node_first_gets_one_engine_and_then_as_many_as_its_processors_allow(cpus, asked, threads, engines):
+    (node,) = nodes_of([row("a", cpus)], asked)
+    assert (node.threads, node.lacks) == (threads, 1)
+    node.running = 1
+    assert node.lacks == 0
+    node.loaded(loaded(GB // 10))
+    assert node.wanted == engines
+
+
+def test_a_node_gets_no_more_engines_than_its_memory_holds_but_one():
+    (node,) = nodes_of([row("a", 16, memory=4 * GB)], 1)
+    node.loaded(loaded(GB))
+    assert node.wanted == 3
+    node.loaded(loaded(10 * GB))
+    assert node.wanted == 1
+
+
+def test_a_node_that_loses_engine_after_engine_is_given_up_unless_they_achieve_something():
+    (node,) = nodes_of([row("a")], None)
+    for _ in range(MAX_DEATHS):
+        node.running = 1
+        node.heard(30.0)
+        node.lost(ModelError("burnt"))
+    assert node.error is None
+    for _ in range(MAX_DEATHS - 1):
+        node.running = 1
+        node.lost(ModelError("burnt"))
+    assert node.error is not None
+    assert node.lacks == 0
