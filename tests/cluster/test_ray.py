@@ -217,7 +217,7 @@ def test_inputs_and_outputs_of_an_object_store(as2d, cluster, s3, scripted, soun
         key="key", secret="secret", endpoint_url=s3["AWS_ENDPOINT_URL"], use_listings_cache=False
     )
     store.mkdir("archive")
-    for name in ("a.wav", "below/b.wav", "below/no sound.txt"):
+    for name in ("a.wav", "below/b.wav", "below/no sound.md"):
         path = sound(name) if name.endswith(".wav") else tmp_path / name
         if not path.exists():
             path.write_text("text")
