@@ -103,12 +103,12 @@ class Engine:
 
     def close(self, *, at_once: bool = False) -> None:
         """Stop everything; safe to call twice."""
-        workers = [process.worker if process else None for process in (self._target, self._drafter)]
-        self._target = self._drafter = None
-        for worker in workers:
-            if worker is not None:
-                worker.kill() if at_once else worker.stop()
-        with uninterrupted():
+        with uninterrupted():  # what is half stopped could not be stopped any more
+            workers = [process.worker if process else None for process in (self._target, self._drafter)]
+            self._target = self._drafter = None
+            for worker in workers:
+                if worker is not None:
+                    worker.kill() if at_once else worker.stop()
             if self._slots is not None:
                 self._slots.unlink()
                 self._slots.close()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import zlib
@@ -33,6 +34,16 @@ class Finished:
     def records(self):
         """Return the objects of JSON lines on stdout."""
         return [json.loads(line) for line in self.out.splitlines()]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _signals_not_ignored():
+    """Whoever starts the tests in the background or by nohup has children ignore what they are to heed."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)
