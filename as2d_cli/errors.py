@@ -22,8 +22,8 @@ class As2dError(Exception):
     """
 
     def __init__(self, message: str, hint: str | None = None) -> None:
-        self.message = one_line(message)
-        self.hint = None if hint is None else one_line(hint)
+        self.message = one_line(str(message))
+        self.hint = None if hint is None else one_line(str(hint))  # of a plugin, it may be anything
         super().__init__(self.message)
 
     def __reduce__(self) -> tuple[type[As2dError], tuple[str, str | None]]:

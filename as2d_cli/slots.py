@@ -66,7 +66,7 @@ class Slots:
         if not of_drafter:
             sizes[_OF_TARGET] = layout.count * _bytes_of(layout.target) or 1  # none may be empty
         if name is None:
-            _sweep()
+            sweep()
             self._memories = _created(sizes)
         else:
             self._memories = [SharedMemory(f"{name}{part}") for part in sizes]
@@ -152,7 +152,7 @@ def _reserve(name: str, size: int) -> None:
             os.close(descriptor)
 
 
-def _sweep() -> None:
+def sweep() -> None:
     """Remove what is left of runs all of whose processes were killed, where it can be seen."""
     for path in _LINUX.glob(f"{_PREFIX}*-*"):
         process = path.name.removeprefix(_PREFIX).partition("-")[0]
