@@ -20,8 +20,8 @@ FORMATS = 2
 class Measured:
     """On a 2-core AMD EPYC VM; docs/scaling.md has commands and commits."""
 
-    engine_rtfx: float = 21.5
-    """Whisper base with segment times, windows that are full: 153 s of speech in 7.1 s (README)."""
+    engine_rtfx: float = 21.1
+    """Whisper base with segment times, full windows: 539 s of speech in 25.5 s (docs/benchmarks.md)."""
     start_s: float = 6.0
     """From the command to the first engine that is ready, models in the cache."""
     item_s: float = 0.002
