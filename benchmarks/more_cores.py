@@ -18,9 +18,8 @@ from dataclasses import dataclass
 
 from as2d_cli import plugins, weights
 from as2d_cli.bench.acceptance import Acceptance, recorded_acceptance
-from as2d_cli.budget import replay_costs
-from as2d_cli.decoding import Controller
-from as2d_cli.decoding.replay import Replay, replay
+from as2d_cli.bench.shape import replays
+from as2d_cli.decoding.replay import Replay
 from as2d_cli.measure import DraftCosts, PairCosts, TargetCosts, measure_drafter, measure_target
 from as2d_cli.registry import ModelEntry, load_registry
 
@@ -116,14 +115,9 @@ def _table(measured: Measured, acceptance: Acceptance) -> Iterator[str]:
 
 
 def _replays(measured: Measured, acceptance: Acceptance, machine: Machine, *, cap: int) -> list[Replay]:
-    """Replay all windows with one controller that knows the costs."""
     target, drafter = _target_on(measured, machine.target), _drafter_on(measured, machine.drafter)
     costs = PairCosts(target, target, drafter, drafter, machine.target)
-    controller, lead_ms = Controller(costs.steps(), cap=cap), 1e6 if machine.leads else 0.0
-    return [
-        replay(window, replay_costs(costs), controller, drafted=cap > 0, head_start_ms=lead_ms)
-        for window in acceptance.on(costs)
-    ]
+    return replays(costs, acceptance, cap, head_start_ms=1e6 if machine.leads else 0.0)
 
 
 def _total(replays: list[Replay]) -> float:

@@ -13,6 +13,8 @@ from pathlib import Path
 import psutil
 from contestants import CONTESTANTS, Heard, Setting
 
+from as2d_cli.measure import peak_bytes_of
+
 _SETTLE_S = 0.4
 """Left idle before each file: OpenMP's threads spin for 0.2 s after their last work."""
 
@@ -64,17 +66,12 @@ class Racer:
 
     def _peak_bytes(self) -> int:
         """Sum of each process's largest resident size, an upper bound of what they took together (Linux)."""
-        return sum(_peak_of(process.pid) for process in self._family())
+        return sum(peak_bytes_of(process.pid) or 0 for process in self._family())
 
 
 def _busy_s() -> float:
     times = psutil.cpu_times()
     return float(sum(times) - times.idle - times.iowait - times.guest - times.guest_nice)
-
-
-def _peak_of(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
 
 
 def _serve(pipe: Connection, name: str, setting: Setting) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from pathlib import Path
 from types import TracebackType
 from typing import Protocol, TypeVar
 
@@ -18,6 +17,7 @@ from as2d_cli.engine import Engine, WindowTask
 from as2d_cli.errors import DecodeError, ModelError
 from as2d_cli.features import log_mel
 from as2d_cli.guard import DraftGuard
+from as2d_cli.measure import peak_bytes_of
 from as2d_cli.messages import Attach, DecodeSettings, Done, DrafterReady, Failed, Job, ModelRef
 from as2d_cli.processes import PATIENCE_S, Worker
 from as2d_cli.slots import SlotLayout, Slots
@@ -194,10 +194,8 @@ def peak_bytes(process_ids: Iterable[int]) -> int | None:
     """Return the most memory that the processes have used, summed; None where the system does not tell."""
     total = 0
     for number in process_ids:
-        try:
-            status = Path(f"/proc/{number}/status").read_text(encoding="ascii", errors="replace")
-        except OSError:
+        peak = peak_bytes_of(number)
+        if peak is None:
             return None
-        found = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")]
-        total += int(found[0]) * 1024 if found else 0
+        total += peak
     return total

@@ -110,10 +110,10 @@ def _measure(target: ModelRef, drafter: ModelRef) -> ShapeCosts:
 
 def project(measured: Sequence[ShapeCosts], acceptance: Acceptance) -> Projection:
     """Replay the recorded windows, each from a standing start, with every cap and split of threads."""
-    plain = _replays(measured[0], acceptance, 0)
+    plain = replays(measured[0].costs, acceptance, 0)
     ways = [_way(measured[0], 0, plain, plain)]
     for own in measured:
-        ways += [_way(own, cap, _replays(own, acceptance, cap), plain) for cap in CAPS]
+        ways += [_way(own, cap, replays(own.costs, acceptance, cap), plain) for cap in CAPS]
     budget = choose_budget([own.costs for own in measured])
     wanted = (budget.decode_threads or ways[0].threads, budget.cap)
     chosen = next(way for way in ways if (way.threads, way.cap) == wanted)
@@ -121,11 +121,19 @@ def project(measured: Sequence[ShapeCosts], acceptance: Acceptance) -> Projectio
     return Projection(tuple(ways), chosen, budget.reason, len(plain), opened / total)
 
 
-def _replays(own: ShapeCosts, acceptance: Acceptance, cap: int) -> list[Replay]:
-    """Replay all windows with one controller that knows the costs, as a run with a profile has it."""
-    machine = replay_costs(own.costs)
-    controller = Controller(own.costs.steps(), cap=cap)
-    return [replay(window, machine, controller, drafted=cap > 0) for window in acceptance.on(own.costs)]
+def replays(
+    costs: PairCosts, acceptance: Acceptance, cap: int, *, head_start_ms: float = 0.0
+) -> list[Replay]:
+    """Replay all windows with one controller that knows the costs, as a run with a profile has it.
+
+    A cap of 0 means no drafts. The drafter begins `head_start_ms` before the target.
+    """
+    machine = replay_costs(costs)
+    controller = Controller(costs.steps(), cap=cap)
+    return [
+        replay(window, machine, controller, drafted=cap > 0, head_start_ms=head_start_ms)
+        for window in acceptance.on(costs)
+    ]
 
 
 def _way(own: ShapeCosts, cap: int, replays: Sequence[Replay], plain: Sequence[Replay]) -> Projected:

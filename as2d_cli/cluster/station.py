@@ -30,7 +30,7 @@ from as2d_cli.cluster.pieces import (
 from as2d_cli.display import Display
 from as2d_cli.engine import WindowTask
 from as2d_cli.errors import As2dError, AudioError
-from as2d_cli.measure import peak_bytes
+from as2d_cli.measure import peak_bytes, peak_bytes_of
 from as2d_cli.pipeline import Pipeline
 from as2d_cli.ready import ready
 from as2d_cli.requests import BatchRequest
@@ -80,7 +80,7 @@ class Station:
             engine.target_spec,
             self._ready.budget,
             self._ready.load_s,
-            peak_bytes() + sum(map(_peak_bytes, engine.process_ids)),
+            peak_bytes() + sum(peak_bytes_of(process) or 0 for process in engine.process_ids),
             self._notes.taken(),
         )
 
@@ -110,10 +110,6 @@ class Station:
             )
             for one in self._ready.engine.run(tasks, guard=self._guard)
         )
-
-    def close(self) -> None:
-        """Stop the engine."""
-        self._stack.close()
 
     def _request(self, question: str | None) -> Request:
         """Return what is asked of every window of a file."""
@@ -174,12 +170,3 @@ def _claimed_s(source: Path | BinaryIO) -> float:
             return stream.expected_s or 0.0
     except AudioError:  # told by whoever reads it
         return 0.0
-
-
-def _peak_bytes(process: int) -> int:
-    """Return the most memory that another process has used so far, 0 where the system does not say."""
-    try:
-        lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)

@@ -17,13 +17,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
-import numpy as np
 import soundfile
+from cuts import cuts
 from memory import family, sizes_kib
 
-from as2d_cli.audio import open_audio
 from as2d_cli.types import SAMPLE_RATE_HZ
 
 _CUT_S = 6
@@ -50,16 +50,8 @@ def _arguments() -> argparse.Namespace:
 
 def _make_batch(folders: Sequence[Path], batch: Path, count: int) -> None:
     batch.mkdir()
-    clips = [path for folder in folders for path in sorted(folder.iterdir()) if path.suffix != ".jsonl"]
-    made = 0
-    while made < count:
-        for clip in clips:
-            samples = np.concatenate(list(open_audio(clip).blocks()))
-            for start in range(0, len(samples), _CUT_S * SAMPLE_RATE_HZ):
-                cut = samples[start : start + _CUT_S * SAMPLE_RATE_HZ]
-                if made < count and len(cut) > SAMPLE_RATE_HZ:
-                    soundfile.write(batch / f"{made:03}_{clip.stem}.wav", cut, SAMPLE_RATE_HZ)
-                    made += 1
+    for number, (stem, cut) in enumerate(islice(cuts(folders, _CUT_S), count)):
+        soundfile.write(batch / f"{number:03}_{stem}.wav", cut, SAMPLE_RATE_HZ)
 
 
 def _start(batch: Path, out: Path) -> subprocess.Popen[bytes]:

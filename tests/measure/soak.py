@@ -2,7 +2,7 @@
 
     python tests/measure/soak.py FOLDER... [--windows 2000] [-- OPTION...]
 
-Makes as many cuts of 4 s of the audio in FOLDERs, transcribes them in one run with OPTIONs of as2d
+Makes as many cuts of up to 4 s of the audio in FOLDERs, transcribes them in one run with OPTIONs of as2d
 transcribe, and looks at every process each second. Linux only.
 """
 
@@ -17,18 +17,17 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import soundfile
+from cuts import cuts
 from memory import family, sizes_kib
 
-from as2d_cli.audio import open_audio
 from as2d_cli.types import SAMPLE_RATE_HZ
 
 _CUT_S = 4
-_AUDIO = {".wav", ".mp3", ".flac", ".ogg", ".opus", ".m4a"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +45,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         batch, out = Path(scratch) / "in", Path(scratch) / "out"
         batch.mkdir()
-        for number, samples in zip(range(arguments.windows), _cuts(arguments.folders), strict=False):
-            soundfile.write(batch / f"{number:05}.wav", samples, SAMPLE_RATE_HZ)
+        for number, (_, cut) in enumerate(islice(cuts(arguments.folders, _CUT_S), arguments.windows)):
+            soundfile.write(batch / f"{number:05}.wav", cut, SAMPLE_RATE_HZ)
         looks = _watched(batch, out, arguments.options)
         written = sorted(path.stat().st_mtime for path in out.glob("*.srt"))
         print(f"{len(written)} of {arguments.windows} windows in {written[-1] - written[0]:.0f} s\n")
@@ -66,15 +65,6 @@ def _arguments() -> argparse.Namespace:
     arguments = parser.parse_args(own)
     arguments.options = options
     return arguments
-
-
-def _cuts(folders: Sequence[Path]) -> Iterator[np.ndarray]:
-    files = [path for folder in folders for path in sorted(folder.iterdir()) if path.suffix in _AUDIO]
-    length = _CUT_S * SAMPLE_RATE_HZ
-    for file in cycle(files):
-        samples = np.concatenate(list(open_audio(file).blocks()))
-        for start in range(0, len(samples) - length + 1, length):
-            yield samples[start : start + length]
 
 
 def _watched(batch: Path, out: Path, options: Sequence[str]) -> dict[int, list[Look]]:
