@@ -46,13 +46,19 @@ def sdist(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def wheel(sdist, tmp_path_factory):
-    """The files of the wheel that the source distribution makes, by name."""
+def packed_wheel(sdist, tmp_path_factory):
+    """The wheel that the source distribution makes."""
     packed, _ = sdist
     folder = tmp_path_factory.mktemp("unpacked")
     with tarfile.open(packed) as archive:
         archive.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
-    return contents(build("wheel", folder / packed.name.removesuffix(".tar.gz"), folder))
+    return build("wheel", folder / packed.name.removesuffix(".tar.gz"), folder)
+
+
+@pytest.fixture(scope="module")
+def wheel(packed_wheel):
+    """Its files, by name."""
+    return contents(packed_wheel)
 
 
 def contents(path):
@@ -75,6 +81,13 @@ def test_the_wheel_holds_every_module_and_what_they_read(wheel):
 def test_the_source_distribution_makes_the_wheel_that_the_sources_make(sdist, wheel, tmp_path):
     _, copy = sdist
     assert contents(build("wheel", copy, tmp_path)) == wheel
+
+
+def test_both_distributions_pass_the_check_of_the_package_index(sdist, packed_wheel):
+    command = [sys.executable, "-m", "twine", "check", "--strict", sdist[0], packed_wheel]
+    checked = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert checked.stdout.count("PASSED") == 2
 
 
 def test_the_metadata_are_valid_and_tell_what_pyproject_does(wheel):

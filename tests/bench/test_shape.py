@@ -2,17 +2,37 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from as2d_cli import weights
+from as2d_cli.bench import shape
 from as2d_cli.bench.acceptance import recorded_acceptance
 from as2d_cli.bench.shape import ShapeCosts, project
 from as2d_cli.bench.shape_report import record, report
 from as2d_cli.cli.app import app
+from as2d_cli.cli.shape import bench_shape
 from as2d_cli.measure import ROWS, DraftCosts, PairCosts, TargetCosts
 from as2d_cli.messages import ModelRef
 from as2d_cli.model_sources import NoSource
-from as2d_cli.registry import ModelEntry
+from as2d_cli.registry import ModelEntry, load_registry
+
+REGISTRY = """
+schema = 1
+default_pair = "tiny-shape"
+pairs.tiny-shape = { target = "tiny-shape", drafter = "whisper-tiny.en" }
+[models.tiny-shape]
+plugin = "scripted"
+role = "any"
+source = { kind = "none" }
+options.encode_ms = 4
+options.step_ms = 1
+[models.tinier-shape]
+plugin = "scripted"
+role = "drafter"
+source = { kind = "none" }
+"""
 
 
 def measured(threads=2, encode_ms=1000.0, step_ms=50.0, row_ms=2.0, token_ms=5.0):
@@ -85,6 +105,41 @@ def test_an_unknown_shape_and_files_beside_a_shape_are_refused(capsys):
     with pytest.raises(SystemExit):
         app(["bench", "--shape", "qwen3-asr-1.7b", "speech.wav"], prog_name="as2d")
     assert "takes no files" in capsys.readouterr().err
+
+
+def test_a_shape_is_made_measured_and_removed_unless_it_was_there_before(tmp_path, monkeypatch, capsys):
+    (tmp_path / "models.toml").write_text(REGISTRY)
+    monkeypatch.setenv("AS2D_MODELS", str(tmp_path / "models.toml"))
+    monkeypatch.setenv("AS2D_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(shape, "is_quiet", lambda: False)
+    target, drafter = (load_registry().model(name) for name in ("tiny-shape", "tinier-shape"))
+    kept = weights.ensure(target)
+    bench_shape("tiny", ["tinier-shape"], 1, tmp_path / "kept.jsonl")
+    assert weights.find(target) == kept
+    assert weights.find(drafter) is None
+    told = capsys.readouterr()
+    assert "PROJECTION: the costs are of random weights in the shape of tiny," in told.out
+    assert "target tiny-shape, drafter tinier-shape (1 threads)" in told.out
+    assert "other programs are at work" in told.err
+    kept = json.loads((tmp_path / "kept.jsonl").read_text())
+    assert kept["measured"][0]["costs"]["target"]["encode_ms"] >= 4
+    assert kept["projection"]["windows"] >= 15
+
+
+@pytest.mark.parametrize(("took_s", "threads"), [(3.0, [2, 1]), (160.0, [2])])
+def test_a_target_is_measured_with_fewer_threads_unless_that_takes_long(monkeypatch, took_s, threads):
+    def measure(target, drafter):
+        return replace(measured(target.threads), measure_s=took_s)
+
+    monkeypatch.setattr(shape, "is_quiet", lambda: True)
+    monkeypatch.setattr(shape, "_measure", measure)
+    model = ModelRef(ModelEntry("big-shape", "scripted", "any", NoSource()), Path("big"), 2)
+    notes = []
+    costs = shape.measure_shape(model, model, notes.append)
+    assert [own.costs.decode_threads for own in costs] == threads
+    assert [note.partition(":")[0] for note in notes] == ["not measured, for that took 161 s"][
+        len(threads) - 1 :
+    ]
 
 
 def test_costs_are_scaled_nowhere_but_in_the_opening_of_a_window():
