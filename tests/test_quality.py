@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import os
 import pkgutil
 import re
 import subprocess
@@ -24,6 +25,34 @@ def test_checks_pass(command):
     tool, *words = command.split()
     run = subprocess.run([BIN / tool, *words], cwd=ROOT, check=False, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_tests_of_the_core_that_draw_nothing_at_random_reach_all_its_lines_and_branches(tmp_path):
+    left_out = [f"--ignore={ROOT}/tests/decoding/test_{name}.py" for name in ("simulation", "lossless")]
+    tests = [ROOT / "tests" / "decoding", ROOT / "tests" / "test_inner_drafts.py", *left_out]
+    pytest_ = [
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        ROOT / "pyproject.toml",
+        "-m",
+        "not hypothesis",
+    ]
+    for words in (
+        ["run", "--rcfile=", "--branch", "--source=as2d_cli.decoding", *pytest_, *tests],
+        ["report", f"--rcfile={ROOT / 'pyproject.toml'}", "--show-missing", "--fail-under=100"],
+    ):
+        run = subprocess.run(
+            [sys.executable, "-m", "coverage", *words],
+            cwd=tmp_path,
+            env={name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")},
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert run.returncode == 0, run.stdout + run.stderr
 
 
 def test_the_same_checks_run_before_a_commit_with_what_is_installed():

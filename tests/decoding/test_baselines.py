@@ -331,6 +331,12 @@ def test_after_recycling_the_drafter_goes_on_with_what_was_recycled_in_its_cache
     assert TEXT[3:10] in batches
 
 
+def test_a_drafter_that_has_run_out_of_room_drafts_as_far_as_it_comes():
+    steps = run(fixed(Locked(TEXT[:-1], max_tokens=5), 4))
+    assert [step.proposed for step in steps[:4]] == [4, 0, 0, 0]
+    assert text_of(steps) == TEXT
+
+
 def test_an_unknown_serial_mode_is_an_error_that_lists_the_known_ones():
     with pytest.raises(DecodeError, match="sd-3") as caught:
         new_schedule("sd-3")
@@ -402,6 +408,15 @@ def test_a_follower_that_ended_waits_until_the_text_goes_another_way():
     target.observe([1, 2, 3])
     assert (target.snapshot(), target.complete, follower.turn()) == (3, False, True)
     assert not follower.over
+
+
+def test_a_follower_that_has_run_out_of_room_says_so():
+    shared = channel()
+    target = FollowedDraft(shared, 1)
+    follower = Follower(shared, coupling(Locked(TEXT[:-1], max_tokens=2)))
+    assert [follower.turn() for _ in range(4)] == [True, True, False, False]
+    assert (target.snapshot(), target.complete) == (2, True)
+    assert shared.drafts.reader(1, VOCAB).state is DraftState.CAPPED
 
 
 def test_a_cancelled_window_is_over_for_the_follower_and_stays_so():

@@ -131,6 +131,24 @@ def test_publish_times_count_from_the_reset_by_the_injected_clock():
     assert stream.reader(1, VOCAB).times_ms(0, 3) == [250, 250, 750]
 
 
+def test_the_beginning_of_a_draft_is_told_once_its_drafter_has_taken_up_this_window():
+    clock = VirtualClock()
+    clock.advance(7)
+    stream = new_stream(clock=clock)
+    reader = stream.reader(1, VOCAB)
+    assert (reader.origin_s, reader.begun_s) == (7, None)
+    clock.advance(0.5)
+    stream.writer(1)
+    assert (reader.origin_s, reader.begun_s) == (7, 7.5)
+    clock.advance(1)
+    stream.reset(2)
+    later = stream.reader(2, VOCAB)
+    assert (later.origin_s, later.begun_s) == (8.5, None)
+    stream.writer(2)
+    stream.begun[0] = 7.5  # as a late drafter of the window before may have it
+    assert later.begun_s is None
+
+
 def test_the_empty_stream_has_nothing_and_expects_nothing():
     EMPTY.cancel()
     assert (EMPTY.snapshot(), EMPTY.complete, EMPTY.ids(0, 0)) == (0, True, [])
