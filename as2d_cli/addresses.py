@@ -1,24 +1,33 @@
-"""Files that are not on this machine: `s3://bucket/talk.wav` and whatever else fsspec can reach.
+"""Names of files that are not on this machine: `s3://bucket/talk.wav` and whatever else fsspec reaches.
 
 Such an address goes through the program as the path that Python makes of it, `s3:/bucket/talk.wav`: stem,
-parent and place below a folder are had from it like any other's. Here it becomes an address again. An object
-store shows an object when all of it is there, so that a single put is atomic.
+parent and place below a folder are had from it like any other's. Here it becomes an address again. What
+follows a name on the web goes before it, `https:/host/?%3Fid%3D1/talk.wav`, so that the name stays last.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Final
+from urllib.parse import quote, unquote
 
-_ADDRESS = re.compile(r"(?P<scheme>[a-z][a-z0-9+]+):/+(?P<rest>.*)", re.DOTALL)
-_BLOCK_BYTES = 4 << 20
-"""What is read, and held, of a file at a time."""
-_READ_ONLY = frozenset({"http", "https"})
+_ADDRESS: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+]+):/+(?P<rest>.*)", re.DOTALL)
+_THIS_MACHINE: Final = re.compile(r"file:(//(localhost)?)?(?P<path>/(?!/).*)", re.DOTALL)
+_NOTHING: Final = re.compile("[a-z][a-z0-9+]+:/*")
+WEB: Final = frozenset({"http", "https"})
+_WEB_FILE: Final = re.compile(
+    r"(?P<folder>https?:/+[^?#]+)/(?P<name>[^/?#]+)(?P<query>(/?\?[^#]*)?)(#.*)?", re.DOTALL
+)
+_QUERY_BEFORE_NAME: Final = re.compile(r"/\?(?P<query>(?:%2F)?%3F[^/]*)(?P<name>(?:/[^/]*)?)")
+_SIGNATURE: Final = re.compile(
+    "x-(amz|goog)-.*|signature|expires|policy|key-pair-id|awsaccesskeyid|googleaccessid", re.IGNORECASE
+)
+"""Parameters that let somebody in, and say nothing of which file: of S3, Google's storage and CloudFront."""
+_PASSWORD: Final = re.compile("^(?P<who>[^/:@]*):[^/]*@")
+_SECRETS: Final = re.compile(r"(?P<before>\bhttps?://)(?:[^/\s@]*@)?(?P<rest>[^\s?'\"]*)(?:\?[^\s'\")]*)?")
 
 
 def address(path: str | Path) -> str | None:
@@ -28,108 +37,80 @@ def address(path: str | Path) -> str | None:
     ('s3://bucket/a.wav', None)
     """
     found = _ADDRESS.fullmatch(str(path))
-    return f"{found['scheme']}://{found['rest']}" if found else None
+    if found is None:
+        return None
+    rest = found["rest"]
+    if found["scheme"] in WEB and (query := _QUERY_BEFORE_NAME.search(rest)):
+        rest = rest[: query.start()] + query["name"] + (unquote(query["query"]) if query["name"] else "")
+    return f"{found['scheme']}://{rest}"
 
 
 def located(text: str) -> Path:
-    """Return the path of what was given as a text; `file://` is this machine."""
-    return Path(text.removeprefix("file://"))
+    """Return the path of what was given as a text; `file://` is this machine (RFC 8089).
+
+    >>> str(located("https://host/talks/a.wav?id=1#t=10"))
+    'https:/host/talks/?%3Fid%3D1/a.wav'
+    """
+    if here := _THIS_MACHINE.fullmatch(text):
+        return Path(unquote(here["path"]))
+    file = _WEB_FILE.fullmatch(text)
+    if file and not _QUERY_BEFORE_NAME.search(text):  # else it is such a path already
+        query = f"?{quote(file['query'], safe='')}" if file["query"] else ""
+        return Path(file["folder"], query, file["name"])
+    return Path(text)
+
+
+def flaw(text: str) -> str | None:
+    """Return why an address cannot be used as it was written, None if it can, or is none."""
+    if _NOTHING.fullmatch(text) and not os.path.lexists(text):
+        return "names no file, folder or bucket"
+    where = address(located(text))
+    if where is None:
+        return None
+    if where.startswith("file:"):
+        return "file:// is for this machine: file:///folder/talk.wav"
+    is_web = where.partition("://")[0] in WEB
+    if is_web and (why := _web_flaw(text, where)):
+        return why
+    kept = text.partition("#")[0] if is_web else text.rstrip("/")
+    is_lost = "://" in text and where != kept
+    return "two slashes in a row, or a dot between two, cannot be told from one" if is_lost else None
+
+
+def _web_flaw(text: str, where: str) -> str | None:
+    if "://" in text and not _WEB_FILE.fullmatch(text):
+        return "names no file, and what is in a folder of a web server cannot be asked for"
+    return "patterns need folders, and a web server has none" if "*" in where.partition("?")[0] else None
 
 
 def absolute(path: Path) -> str:
-    """Return a name that is the same wherever it is called from; links stay."""
-    return address(path) or os.path.abspath(path)  # noqa: PTH100
+    """Return a name that is the same wherever it is called from, and holds no secrets; links stay."""
+    return os.path.abspath(path) if address(path) is None else shown(path)  # noqa: PTH100
 
 
-def exists(path: Path) -> bool:
-    """Tell whether something is there, were it a link to nothing. Raises `OSError` if nobody can say."""
+def anchored(path: Path) -> Path:
+    """Return the path that leads to the same file from another current folder."""
+    return path.absolute() if address(path) is None else path
+
+
+def shown(path: str | Path) -> str:
+    """Return what to call a file in messages and records: its path, or its address without secrets.
+
+    Passwords are left out. On the web, so is who asks, and a digest stands for the query without signature,
+    so that a new one is the same file, but another number is another one.
+    """
     where = address(path)
     if where is None:
-        return os.path.lexists(path)
-    with _reached(where) as (system, name):
-        return bool(system.exists(name))
+        return str(path)
+    scheme, _, rest = where.partition("://")
+    if scheme not in WEB:
+        return f"{scheme}://" + _PASSWORD.sub(r"\g<who>@", rest)
+    rest, _, query = re.sub("^[^/]*@", "", rest).partition("?")
+    selects = [one for one in query.split("&") if one and not _SIGNATURE.fullmatch(one.partition("=")[0])]
+    digest = hashlib.sha256("&".join(selects).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    return f"{scheme}://{rest}{f'?~{digest}' if selects else ''}"
 
 
-def copy(where: str, write: Callable[[bytes], object]) -> None:
-    """Give `write` what a file holds, piece by piece. Raises `OSError`."""
-    with _reached(where) as (system, name), system.open(name, "rb", block_size=_BLOCK_BYTES) as file:
-        while piece := file.read(_BLOCK_BYTES):
-            write(piece)
-
-
-def size_and_time(where: str) -> tuple[int, int | None] | None:
-    """Return size in bytes and time of the last change in ns of a file, None if that is not told.
-
-    Raises `OSError`.
-    """
-    with _reached(where) as (system, name):
-        found = system.info(name)
-        if found.get("type") != "file" or found.get("size") is None:
-            return None
-        changed = next((found[key] for key in ("LastModified", "mtime", "created") if found.get(key)), None)
-        seconds = changed.timestamp() if isinstance(changed, datetime) else changed
-        return int(found["size"]), int(seconds * 1e9) if isinstance(seconds, int | float) else None
-
-
-def put(where: str, content: bytes) -> None:
-    """Write a file as a whole. Raises `OSError`."""
-    if reason := read_only(where):
-        raise OSError(reason)
-    with _reached(where) as (system, name):
-        system.pipe_file(name, content)
-
-
-def read_only(where: str) -> str | None:
-    """Return why nothing can be written there, as far as the address tells."""
-    scheme = where.partition("://")[0]
-    return f"{scheme} is for reading only" if scheme in _READ_ONLY else None
-
-
-def reach(where: str) -> None:
-    """Make sure that a store answers. Raises `OSError`."""
-    with _reached(where) as (system, name):
-        system.exists(name)
-
-
-def files_in(where: str) -> list[Path] | None:
-    """Return all files in and below a folder, or that match a pattern, in order; None for a single file.
-
-    Raises `OSError`.
-    """
-    scheme = where.partition("://")[0]
-    if scheme in _READ_ONLY:  # pages have no folders
-        return None
-    with _reached(where) as (system, name):
-        if "*" in name:
-            found = system.glob(name)
-        elif system.isdir(name):
-            found = system.find(name)
-        else:
-            return None
-        return [Path(f"{scheme}://{one.lstrip('/')}") for one in sorted(found)]
-
-
-def listed(where: str) -> frozenset[Path]:
-    """Return what lies directly in a folder, nothing if there is no such folder. Raises `OSError`."""
-    scheme = where.partition("://")[0]
-    try:
-        with _reached(where) as (system, name):
-            return frozenset(Path(f"{scheme}://{one.lstrip('/')}") for one in system.ls(name, detail=False))
-    except FileNotFoundError:
-        return frozenset()
-
-
-@contextmanager
-def _reached(where: str) -> Iterator[tuple[Any, str]]:
-    """Give fsspec's file system for an address, and the name in it. What goes wrong raises `OSError`."""
-    try:
-        import fsspec
-
-        # listings that are kept would not show what others have written since
-        yield fsspec.core.url_to_fs(where, use_listings_cache=False)
-    except ImportError as error:
-        raise OSError(f"{error}; pip install 'as2d[ray]' brings fsspec and s3fs") from error
-    except OSError:
-        raise
-    except Exception as error:  # every store has errors of its own
-        raise OSError(str(error) or type(error).__name__) from error
+def without_secrets(text: str) -> str:
+    """Return what a library says, its addresses of the web without who asks and query."""
+    return _SECRETS.sub(r"\g<before>\g<rest>", text)

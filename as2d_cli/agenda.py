@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from as2d_cli.addresses import address, listed
+from as2d_cli.addresses import address
 from as2d_cli.errors import AudioError, OutputError
+from as2d_cli.far_files import listed
 from as2d_cli.outputs import Outputs
 from as2d_cli.printable import printable
 from as2d_cli.requests import BatchRequest, FileOutcome

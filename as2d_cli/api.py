@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterable, Sequence
-from pathlib import Path
 from typing import TypeAlias
 
+from as2d_cli.addresses import located
 from as2d_cli.batch import Batch
 from as2d_cli.device import usable_cpus
 from as2d_cli.errors import RequestError
@@ -89,7 +89,7 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
         auto_budget=drafter is None,
         vad=vad,
         formats=tuple(dict.fromkeys(output_formats)),
-        folder=None if output_dir is None else Path(output_dir),
+        folder=None if output_dir is None else located(os.fspath(output_dir)),
         overwrite=overwrite,
         threads=threads or usable_cpus(),
         cluster=cluster_choice(engine, address, threads),

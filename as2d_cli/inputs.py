@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from as2d_cli.addresses import address, files_in, located
+from as2d_cli.addresses import address, flaw, located
 from as2d_cli.audio import open_audio
 from as2d_cli.errors import As2dError, AudioError, RequestError
+from as2d_cli.far_files import files_in, matching
 from as2d_cli.printable import printable
 from as2d_cli.sources import copied, reason
 from as2d_cli.writers import FORMATS
@@ -109,7 +110,7 @@ def find_inputs(given: Sequence[str], listed: Sequence[str] = ()) -> Inputs:
         raise RequestError("- is given twice", "standard input can be read only once")
     notes: list[str] = []
     found = [one for text in given for one in _named(text, notes)]
-    found += [one for text in listed for one in _at(located(text), notes)]
+    found += [one for text in listed for one in _written(text, notes)]
     return Inputs(tuple(found), tuple(notes))
 
 
@@ -141,7 +142,15 @@ def _named(text: str, notes: list[str]) -> Iterable[Input]:
             message = f"{printable(text)}: no such file, and nothing matches it as a pattern"
             return [Input(Path(text), error=AudioError(message))]
         return [one for match in matches for one in _at(Path(match), notes)]
-    return _at(located(text), notes)
+    return _written(text, notes)
+
+
+def _written(text: str, notes: list[str]) -> list[Input]:
+    """Return the input, or all in the folder, of which this is the path or address."""
+    path = located(text)
+    if why := flaw(text):
+        return [Input(path, error=AudioError(f"{printable(str(path))}: {why}"))]
+    return _at(path, notes)
 
 
 def _at(path: Path, notes: list[str]) -> list[Input]:
@@ -155,17 +164,20 @@ def _at(path: Path, notes: list[str]) -> list[Input]:
 
 def _far(path: Path, where: str, notes: list[str]) -> list[Input]:
     """Return the input at an address, or all of a folder or pattern."""
+    name = printable(str(path))
     try:
-        files = files_in(where)
+        if (files := files_in(where)) is not None:
+            return _chosen(path, ((file, None) for file in _shown(files)), notes)
+        if (files := matching(where)) is None:
+            return [Input(path)]
     except OSError as error:
-        return [Input(path, error=AudioError(f"{where}: cannot be reached: {reason(error)}"))]
-    if files is None:
-        return [Input(path)]
-    shown = [file for file in files if not file.name.startswith(".")]
-    if "*" not in where:
-        return _chosen(path, ((file, None) for file in shown), notes)
-    nothing = Input(path, error=AudioError(f"{where}: nothing matches this pattern"))
-    return [Input(file) for file in shown] or [nothing]
+        return [Input(path, error=AudioError(f"{name}: cannot be reached: {reason(error)}"))]
+    nothing = Input(path, error=AudioError(f"{name}: no such file, and nothing matches it as a pattern"))
+    return [Input(file) for file in _shown(files)] or [nothing]
+
+
+def _shown(files: Iterable[Path]) -> list[Path]:
+    return [file for file in files if not file.name.startswith(".")]
 
 
 def _chosen(path: Path, files: Iterable[tuple[Path, AudioError | None]], notes: list[str]) -> list[Input]:

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 
-from as2d_cli.addresses import absolute, address, reach, read_only
+from as2d_cli.addresses import absolute, address, flaw
 from as2d_cli.errors import As2dError, OutputError, RequestError
+from as2d_cli.far_files import reach, read_only
 from as2d_cli.inputs import Input
 from as2d_cli.printable import printable
 from as2d_cli.resume import Content, Record, State, owner, record_of, remember, source_key, state_of
@@ -128,16 +129,20 @@ def _key(path: Path) -> str:
 
 
 def _check_chosen(folder: Path) -> None:
+    name, hint = printable(str(folder)), "-o needs a folder you may write to"
+    if why := flaw(str(folder)):
+        raise RequestError(f"{name}: {why}", hint)
     where = address(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True) if where is None else reach(where)
+        if where is None:
+            folder.mkdir(parents=True, exist_ok=True)
+        elif read_only(where) is None:
+            reach(where)
     except OSError as error:
-        raise RequestError(
-            f"{printable(str(folder))}: cannot be {'made' if where is None else 'reached'}: {reason(error)}",
-            "-o needs a folder you may write to",
-        ) from error
+        made = "made" if where is None else "reached"
+        raise RequestError(f"{name}: cannot be {made}: {reason(error)}", hint) from error
     if refusal := _refusal(folder):
-        raise RequestError(refusal.message, "-o needs a folder you may write to")
+        raise RequestError(refusal.message, hint)
 
 
 def _refusal(folder: Path) -> OutputError | None:
@@ -148,7 +153,7 @@ def _refusal(folder: Path) -> OutputError | None:
     hint = "-o chooses another folder"
     if (where := address(folder)) is not None:
         why = read_only(where)
-        return OutputError(f"{where}: cannot be written to: {why}", hint) if why else None
+        return OutputError(f"{printable(str(folder))}: cannot be written to: {why}", hint) if why else None
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     try:

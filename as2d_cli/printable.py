@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from as2d_cli.addresses import address
+from as2d_cli.addresses import shown
 
 _LONGEST: Final = 1000
 _OVERRIDES: Final = "\u202d\u202e"
@@ -17,16 +17,19 @@ _UNSPOKEN: Final = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_OVERRIDES}]")
 
 
 def printable(name: str) -> str:
-    """Return `name` fit for one line of a message: no control characters, no broken encodings."""
-    name = address(name) or name
-    return "".join(character if character.isprintable() else "?" for character in name)
+    """Return the name of a file fit for one line: no control characters, broken encodings or secrets."""
+    return _visible(shown(name))
+
+
+def _visible(text: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def one_line(text: str) -> str:
     """Return a message of a library or a plugin, which may have many lines, as one of bearable length."""
     half = _LONGEST // 2
     cut = text if len(text) <= _LONGEST else f"{text[:half]}…{text[-half:]}"
-    return printable(" ".join(cut.split("\n")))
+    return _visible(" ".join(cut.split("\n")))
 
 
 def spoken(text: str) -> str:

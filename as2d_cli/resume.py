@@ -22,7 +22,8 @@ from enum import Enum
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from as2d_cli.addresses import absolute, address, copy, exists, size_and_time
+from as2d_cli.addresses import absolute, address
+from as2d_cli.far_files import copy, exists, size_and_time
 from as2d_cli.inputs import Input
 from as2d_cli.json_files import read_json
 from as2d_cli.paths import cache_root

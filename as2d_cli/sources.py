@@ -15,8 +15,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
-from as2d_cli.addresses import address, copy
+from as2d_cli.addresses import address
 from as2d_cli.errors import AudioError
+from as2d_cli.far_files import copy
 from as2d_cli.printable import printable
 
 _FIFO_PATIENCE_S = 10.0

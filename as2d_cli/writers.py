@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from as2d_cli.addresses import address, put
+from as2d_cli.addresses import address
 from as2d_cli.errors import OutputError
+from as2d_cli.far_files import put
 from as2d_cli.printable import printable
 from as2d_cli.sources import reason
 from as2d_cli.types import Segment, Transcript, Word

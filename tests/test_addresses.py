@@ -1,112 +1,88 @@
-"""Files that are not on this machine; the store of these tests lies in memory."""
+"""Addresses as paths, and what of them is shown and written down."""
 
 from pathlib import Path
 
 import pytest
 
-from as2d_cli.addresses import absolute, address, copy, exists, files_in, located, put, reach, size_and_time
-from as2d_cli.batch import Batch
-from as2d_cli.errors import RequestError
-from as2d_cli.inputs import find_inputs
-from as2d_cli.outputs import plan
+from as2d_cli.addresses import absolute, address, anchored, flaw, located, shown, without_secrets
 from as2d_cli.printable import printable
-from as2d_cli.registry import load_registry
-from as2d_cli.requests import BatchRequest
+
+SIGNED = "https://who:pass@host/talks/a.wav?X-Amz-Signature=5ec4e7&versionId=3#t=10"
 
 
-@pytest.fixture(autouse=True)
-def store():
-    import fsspec
-
-    memory = fsspec.filesystem("memory")
-    yield memory
-    memory.store.clear()
-
-
-def run(*given, **options):
-    registry = load_registry()
-    request = BatchRequest(find_inputs(given).found, registry.model("speaker"), threads=1, **options)
-    return list(Batch(request).run())
-
-
-@pytest.mark.parametrize("text", ["s3://bucket/a b.wav", "https://host/talks/a.mp3", "memory://a/b"])
+@pytest.mark.parametrize(
+    "text",
+    ["s3://bucket/a b.wav", "gs://bucket/a#1 ü%20::?.wav", "https://host/talks/a.mp3", "memory://a/b"],
+)
 def test_an_address_survives_being_a_path(text):
-    assert address(Path(text)) == absolute(Path(text)) == printable(str(Path(text))) == text
-    assert address(Path(text).parent / "c.txt") == text.rpartition("/")[0] + "/c.txt"
+    path = located(text)
+    assert address(path) == absolute(path) == shown(path) == printable(str(path)) == text
+    assert address(path.parent / "c.txt") == text.rpartition("/")[0] + "/c.txt"
+    assert anchored(path) == located(str(path)) == path
+    assert flaw(text) is None
 
 
 @pytest.mark.parametrize("text", ["/a/b.wav", "a:b.wav", "C:/a.wav", "-", "Ärger:/x"])
 def test_a_path_of_this_machine_is_no_address(text):
     assert address(Path(text)) is None
+    assert flaw(text) is None
+    assert anchored(Path(text)).is_absolute()
 
 
-def test_file_addresses_are_paths_of_this_machine(tmp_path):
-    assert located(f"file://{tmp_path}/a.wav") == tmp_path / "a.wav"
+@pytest.mark.parametrize("start", ["file://", "file://localhost", "file:"])
+def test_file_addresses_are_paths_of_this_machine(tmp_path, start):
+    assert located(f"{start}{tmp_path}/a%20%C3%BC.wav") == tmp_path / "a ü.wav"
 
 
-def test_folders_patterns_and_single_files_are_found_in_order_with_their_place(sound):
-    for name in ("b.wav", "a.wav", "below/c.wav", ".hidden.wav", "notes.md"):
-        put(f"memory://talks/{name}", sound("a.wav").read_bytes() if name.endswith("wav") else b"text")
-    found = find_inputs(["memory://talks"])
-    assert [(address(one.path), str(one.subfolder)) for one in found.found] == [
-        ("memory://talks/a.wav", "."),
-        ("memory://talks/b.wav", "."),
-        ("memory://talks/below/c.wav", "below"),
-    ]
-    assert found.notes == ("memory://talks: ignored 1 file that is no audio",)
-    assert len(find_inputs(["memory://talks/*.wav"]).found) == 2
-    assert files_in("memory://talks/a.wav") is None
-    (missing,) = find_inputs(["memory://talks/*.mp3"]).found
-    assert "nothing matches" in missing.error.message
+@pytest.mark.parametrize(
+    ("text", "name", "asked"),
+    [
+        ("https://host/talks/a.wav?id=1&to=/b/c.mp3", "a.wav", None),
+        ("https://host/get/?id=1", "get", None),
+        ("http://[::1]:80/a%20b.wav?x", "a%20b.wav", None),
+        ("https://host/a.wav#t=10", "a.wav", "https://host/a.wav"),
+        (SIGNED, "a.wav", SIGNED.partition("#")[0]),
+    ],
+)
+def test_names_on_the_web_come_from_the_path_and_what_follows_is_asked_for(text, name, asked):
+    path = located(text)
+    assert path.name == name
+    assert address(path) == (asked or text)
+    assert located(str(path)) == path
+    assert flaw(text) is None
 
 
-def test_what_is_put_can_be_read_and_measured():
-    put("memory://a/b.txt", b"text")
-    held = bytearray()
-    copy("memory://a/b.txt", held.extend)
-    assert bytes(held) == b"text"
-    size, time_ns = size_and_time("memory://a/b.txt")
-    assert size == 4
-    assert time_ns > 1.6e18
-    assert exists(Path("memory://a/b.txt"))
-    assert not exists(Path("memory://a/c.txt"))
+def test_who_asks_and_signatures_are_not_shown_but_other_numbers_are_other_files():
+    one, two, renewed, other = map(
+        located,
+        (SIGNED, SIGNED.replace("=3", "=4"), SIGNED.replace("5ec4e7", "0"), "https://host/talks/a.wav"),
+    )
+    assert shown(one) == shown(renewed) == absolute(one) != shown(two)
+    assert shown(one).startswith("https://host/talks/a.wav?~")
+    assert not {"who", "pass", "5ec4e7", "versionId=3"} & set(shown(one).replace("?", "/").split("/"))
+    assert shown(other) == shown(located("https://me@host/talks/a.wav?Expires=9&Signature=x"))
+    assert shown(one.parent) == "https://host/talks"
+    assert shown(Path("sftp://who:pass@host/a.wav")) == "sftp://who@host/a.wav"
+    assert shown(Path("abfs://box@account/a.wav")) == "abfs://box@account/a.wav"
+    assert (
+        without_secrets(f"no such page: '{SIGNED}' (gone)")
+        == "no such page: 'https://host/talks/a.wav' (gone)"
+    )
 
 
-def test_errors_of_whatever_kind_are_of_the_system():
-    with pytest.raises(OSError, match="unknown"):
-        reach("unknown://host/a")
-    with pytest.raises(FileNotFoundError):
-        copy("memory://no/such", print)
-    with pytest.raises(OSError, match="https is for reading only"):
-        put("https://host/a.txt", b"")
-
-
-def test_an_address_that_leads_nowhere_fails_by_itself(scripted, sound):
-    put("memory://talks/a.wav", sound("a.wav").read_bytes())
-    put("memory://talks/empty.wav", b"")
-    gone, empty, whole = run("memory://talks/gone.wav", "memory://talks/empty.wav", "memory://talks/a.wav")
-    assert gone.error.message == "memory://talks/gone.wav: no such file"
-    assert "the file is empty" in empty.error.message
-    assert whole.transcript.text
-
-
-def test_outputs_beside_a_far_input_and_a_rerun(scripted, sound, store):
-    put("memory://talks/a.wav", sound("a.wav").read_bytes())
-    (here,) = run(str(sound("a.wav")))
-    (made,) = run("memory://talks/a.wav", formats=("txt",))
-    assert [address(path) for path in made.written] == ["memory://talks/a.txt"]
-    assert store.cat_file("/talks/a.txt").decode() == here.transcript.text + "\n"
-    assert run("memory://talks/a.wav", formats=("txt",))[0].is_skipped
-    put("memory://talks/a.wav", sound("b.wav").read_bytes())
-    (changed,) = run("memory://talks/a.wav", formats=("txt",))
-    assert changed.transcript.text != here.transcript.text
-    put("memory://talks/a.txt", b"edited")
-    (kept,) = run("memory://talks/a.wav", formats=("txt",))
-    assert kept.notes[0].startswith("kept a.txt: changed since")
-
-
-def test_where_nothing_can_be_written_is_said_before_any_work(sound):
-    (beside,) = plan(find_inputs(["https://host/a.wav"]).found, ("txt",), None)
-    assert beside.error.message == "https://host: cannot be written to: https is for reading only"
-    with pytest.raises(RequestError, match=r"unknown://host: cannot be reached"):
-        plan(find_inputs([str(sound("a.wav"))]).found, ("txt",), Path("unknown://host"))
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("s3://", "names no file, folder or bucket"),
+        ("s3:///key", "two slashes"),
+        ("s3://bucket/a//b.wav", "two slashes"),
+        ("s3://bucket/./b.wav", "a dot between"),
+        ("file://host/a.wav", "is for this machine"),
+        ("https://host", "names no file"),
+        ("https://host/?id=1", "names no file"),
+        ("https://host/talks/", "a folder of a web server"),
+        ("https://host/*.wav", "patterns need folders"),
+    ],
+)
+def test_what_cannot_be_told_or_asked_for_is_said(text, why):
+    assert why in flaw(text)

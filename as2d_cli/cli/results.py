@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any, Protocol
 
-from as2d_cli.addresses import address
+from as2d_cli.addresses import shown
 from as2d_cli.report import RunReport, stats_dict
 from as2d_cli.requests import FileOutcome
 from as2d_cli.writers import document, to_json, write_txt
@@ -65,7 +65,7 @@ class JsonResults:
 
 def name_of(path: Path) -> str:
     """Return a path as text; bytes of it that are no UTF-8 are replaced."""
-    return os.fsencode(address(path) or path).decode("utf-8", "replace")
+    return os.fsencode(shown(path)).decode("utf-8", "replace")
 
 
 def write_record(record: dict[str, Any]) -> None:

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
-from as2d_cli.addresses import absolute
+from as2d_cli.addresses import anchored
 from as2d_cli.cluster.desk import Desk, Heard
 from as2d_cli.cluster.nodes import Node, nodes_of
 from as2d_cli.cluster.pieces import (
@@ -294,7 +293,7 @@ def _sendable(item: Item) -> Item:
     """Return an item that can be opened elsewhere, too: a node's current folder is another one."""
     given = item.input
     if given.stream is None:
-        return replace(item, input=replace(given, path=Path(absolute(given.path))), given=given.name)
+        return replace(item, input=replace(given, path=anchored(given.path)), given=given.name)
     given.stream.seek(0)
     return replace(item, input=Input(given.path, given.subfolder), bytes=given.stream.read())
 

@@ -1,61 +1,117 @@
-"""Inputs and outputs in an object store, with both engines."""
+"""Inputs and outputs in object stores and on the web, with both engines."""
 
 import shutil
+import socket
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 
-@pytest.fixture(scope="module")
-def s3():
-    """A store that speaks S3; give what commands need to find it."""
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def s3(monkeypatch):
+    """Start a store that speaks S3; return its file system."""
+    import s3fs
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer(port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
-    yield {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ACCESS_KEY_ID": "key",
-        "AWS_SECRET_ACCESS_KEY": "secret",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    yield s3fs.S3FileSystem(endpoint_url=f"http://{host}:{port}", use_listings_cache=False)
     server.stop()
 
 
-@pytest.mark.timeout(300)
-def test_inputs_and_outputs_of_an_object_store(as2d, s3, scripted, sound, tmp_path):
-    import s3fs
+@pytest.fixture
+def gs(monkeypatch):
+    """Start a store that speaks Google's JSON API, with a bucket; return its file system."""
+    monkeypatch.setenv("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
+    import gcsfs
+    from gcp_storage_emulator.server import create_server
 
-    scripted({"words": 20}, {"words": 20})
-    store = s3fs.S3FileSystem(
-        key="key", secret="secret", endpoint_url=s3["AWS_ENDPOINT_URL"], use_listings_cache=False
-    )
-    store.mkdir("archive")
-    for name in ("a.wav", "below/b.wav", "below/no sound.md"):
-        path = sound(name) if name.endswith(".wav") else tmp_path / name
-        if not path.exists():
-            path.write_text("text")
-        store.put_file(str(path), f"archive/talks/{name}")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = create_server("127.0.0.1", port, in_memory=True, default_bucket="texts")
+    server.start()
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{port}")
+    yield gcsfs.GCSFileSystem(token="anon", endpoint_url=f"http://127.0.0.1:{port}", use_listings_cache=False)
+    server.stop()
+
+
+@pytest.fixture
+def web(tmp_path):
+    """Start a web server of a folder; return its address."""
+    pages = partial(Quiet, directory=tmp_path / "web")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), pages)
+    Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def files(store, folder):
+    return {name.removeprefix(f"{folder}/"): store.cat_file(name) for name in store.find(folder)}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("scripted")
+def test_stores_and_the_web_give_and_take_what_a_folder_does_with_both_engines(
+    as2d, s3, gs, web, sound, tmp_path
+):
+    s3.mkdir("archive")
+    for name in ("a.wav", "below/b #1 ü.wav"):
+        s3.put_file(str(sound(name)), f"archive/talks/{name}")
+    s3.pipe_file("archive/talks/below/no sound.md", b"text")
+    sound("web/c.wav")
     shutil.copytree(tmp_path / "below", tmp_path / "talks" / "below")
-    shutil.copy(tmp_path / "a.wav", tmp_path / "talks" / "a.wav")
-    assert as2d("transcribe", "talks", "-o", "local", "-f", "txt,json").code == 0
-    command = ("transcribe", "s3://archive/talks", "-o", "s3://archive/texts", "-f", "txt,json", "--json")
-    ended = as2d(*command, "--engine", "ray", **s3)
+    shutil.copy(tmp_path / "a.wav", tmp_path / "talks")
+    options = ("-f", "txt,json", "--json")
+    assert as2d("transcribe", "talks", "web/c.wav", "-o", "local", *options).code == 0
+    local = tmp_path / "local"
+    expected = {
+        path.relative_to(local).as_posix(): path.read_bytes() for path in local.rglob("*") if path.is_file()
+    }
+    assert set(expected) == {
+        f"{stem}.{kind}" for stem in ("a", "below/b #1 ü", "c") for kind in ("txt", "json")
+    }
+
+    far = ("transcribe", "s3://archive/talks", f"{web}/c.wav?sig=x", "-o", "gs://texts/2026", *options)
+    ended = as2d(*far, "--engine", "ray")
     assert ended.code == 0, ended.err
     assert ended.records()[0]["file"] == "s3://archive/talks/a.wav"
     assert "s3://archive/talks: ignored 1 file that is no audio" in ended.err
-    written = {
-        name.removeprefix("archive/texts/"): store.cat_file(name) for name in store.find("archive/texts")
-    }
-    local = tmp_path / "local"
-    assert written == {
-        path.relative_to(local).as_posix(): path.read_bytes() for path in local.rglob("*") if path.is_file()
-    }
-    assert set(written) == {"a.txt", "a.json", "below/b.txt", "below/b.json"}
-    again = as2d(*command, **s3)  # the local engine takes up what the other did
-    assert [one.get("skipped") for one in again.records()[:-1]] == [True, True], again.err
-    store.put_file(str(sound("other.wav")), "archive/talks/a.wav")
-    changed = as2d(*command, **s3)
-    skipped = {Path(one["file"]).name: one.get("skipped") for one in changed.records()[:-1]}
-    assert skipped == {"a.wav": None, "b.wav": True}
+    assert files(gs, "texts/2026") == expected
+    again = as2d(*far)  # the local engine takes up what the other did
+    assert [one.get("skipped") for one in again.records()[:-1]] == [True] * 3, again.err
+    s3.put_file(str(sound("other.wav")), "archive/talks/a.wav")
+    changed = as2d(*far)
+    skipped = {Path(one["file"]).name[0]: one.get("skipped") for one in changed.records()[:-1]}
+    assert skipped == {"a": None, "b": True, "c": True}
+
+    gs.put_file(str(tmp_path / "a.wav"), "texts/talks/a.wav")
+    back = ("transcribe", "gs://texts/talks/*.wav", "-o", "s3://archive/texts", *options)
+    for skipped in (None, True):
+        ended = as2d(*back)
+        assert ended.records()[0].get("skipped") is skipped, ended.err
+    assert files(s3, "archive/texts") == {name: expected[name] for name in ("a.txt", "a.json")}
+
+
+@pytest.mark.parametrize("store", ["s3", "gs"])
+def test_a_bucket_that_is_not_there_is_said_before_any_work(as2d, request, scripted, sound, store):
+    request.getfixturevalue(store)
+    ended = as2d("transcribe", sound(), "-o", f"{store}://elsewhere/texts")
+    assert ended.code == 2
+    first, hint = ended.err.splitlines()
+    assert first.startswith(f"as2d: error: {store}://elsewhere/texts: cannot be reached: not found: ")
+    assert hint == "hint: -o needs a folder you may write to"

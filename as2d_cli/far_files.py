@@ -1,0 +1,169 @@
+"""Files that are not on this machine, read and written through fsspec; `addresses` has their names.
+
+An object store shows an object when all of it is there, so that a single put is atomic.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+
+from as2d_cli.addresses import WEB, address, without_secrets
+
+_BLOCK_BYTES = 4 << 20
+"""What is read, and held, of a file at a time."""
+_WEB_PATIENCE_S = 60.0
+"""For a web server to answer, and to go on."""
+_WITH_BUCKETS = frozenset({"s3", "gs"})
+UNKNOWN_SIZE = -1
+
+
+def exists(path: Path) -> bool:
+    """Tell whether something is there, were it a link to nothing. Raises `OSError` if nobody can say."""
+    where = address(path)
+    if where is None:
+        return os.path.lexists(path)
+    with _reached(where) as (system, name):
+        return bool(system.exists(name))
+
+
+def copy(where: str, write: Callable[[bytes], object]) -> None:
+    """Give `write` what a file holds, piece by piece. Raises `OSError`."""
+    # The web in one go: many servers cannot begin in the middle, or do not tell the size. That given here
+    # is not used; it spares asking for it, which a signature for reading does not allow.
+    how = {"block_size": 0, "size": 1} if _scheme(where) in WEB else {"block_size": _BLOCK_BYTES}
+    with _reached(where) as (system, name), system.open(name, "rb", **how) as file:
+        while piece := file.read(_BLOCK_BYTES):
+            write(piece)
+
+
+def size_and_time(where: str) -> tuple[int, int | None] | None:
+    """Return size in bytes (`UNKNOWN_SIZE` if that is not told) and time of the last change in ns of a file.
+
+    None if there is no file. Raises `OSError`.
+    """
+    with _reached(where) as (system, name):
+        found = system.info(name)
+    if found.get("type") != "file":
+        return None
+    size = found.get("size")
+    return UNKNOWN_SIZE if size is None else int(size), _changed_ns(found)
+
+
+def _changed_ns(found: Mapping[str, Any]) -> int | None:
+    names = ("LastModified", "mtime", "created", "Last-Modified")
+    changed = next((found[name] for name in names if found.get(name)), None)
+    if isinstance(changed, str):
+        try:
+            changed = parsedate_to_datetime(changed)
+        except ValueError:
+            return None
+    seconds = changed.timestamp() if isinstance(changed, datetime) else changed
+    return int(seconds * 1e9) if isinstance(seconds, int | float) else None
+
+
+def put(where: str, content: bytes) -> None:
+    """Write a file as a whole. Raises `OSError`."""
+    if reason := read_only(where):
+        raise OSError(reason)
+    with _reached(where) as (system, name):
+        system.pipe_file(name, content)
+
+
+def read_only(where: str) -> str | None:
+    """Return why nothing can be written there, as far as the address tells."""
+    scheme = _scheme(where)
+    return f"{scheme} is for reading only" if scheme in WEB else None
+
+
+def reach(where: str) -> None:
+    """Make sure that a store answers, and has the bucket. Raises `OSError`."""
+    with _reached(where) as (system, name):
+        if _scheme(where) in _WITH_BUCKETS:
+            with suppress(PermissionError):  # somebody may be let into a part only
+                system.info(name.partition("/")[0])
+        system.exists(name)
+
+
+def files_in(where: str) -> list[Path] | None:
+    """Return all files in and below a folder in order, None if it is none. Raises `OSError`."""
+    if _scheme(where) in WEB:  # pages have no folders
+        return None
+    with _reached(where) as (system, name):
+        return _paths(where, system.find(name)) if system.isdir(name) else None
+
+
+def matching(where: str) -> list[Path] | None:
+    """Return the files that a pattern stands for in order, None if it is none. Raises `OSError`."""
+    if _scheme(where) in WEB or not glob.has_magic(where):
+        return None
+    with _reached(where) as (system, name):
+        return None if system.exists(name) else _paths(where, system.glob(name))
+
+
+def listed(where: str) -> frozenset[Path]:
+    """Return what lies directly in a folder, nothing if there is no such folder. Raises `OSError`."""
+    try:
+        with _reached(where) as (system, name):
+            return frozenset(_paths(where, system.ls(name, detail=False)))
+    except FileNotFoundError:
+        return frozenset()
+
+
+def _paths(where: str, names: list[str]) -> list[Path]:
+    return [Path(f"{_scheme(where)}://{name.lstrip('/')}") for name in sorted(names)]
+
+
+def _scheme(where: str) -> str:
+    return where.partition("://")[0]
+
+
+@contextmanager
+def _reached(where: str) -> Iterator[tuple[Any, str]]:
+    """Give fsspec's file system for an address, and the name in it. What goes wrong raises `OSError`."""
+    try:
+        import fsspec
+
+        # not `url_to_fs`: it takes two colons in a name for a chain of stores
+        options = _options(where)
+        kind = fsspec.get_filesystem_class(_scheme(where))
+        options |= kind._get_kwargs_from_urls(where)
+        # listings that are kept would not show what others have written since
+        yield kind(use_listings_cache=False, **options), kind._strip_protocol(where)
+    except ImportError as error:
+        is_ours = _scheme(where) in WEB | _WITH_BUCKETS
+        brought = "; pip install 'as2d[ray]' brings what is needed" if is_ours else ""
+        raise OSError(f"{error}{brought}") from error
+    except FileNotFoundError as error:
+        raise FileNotFoundError(errno.ENOENT, f"not found: {_reason(error)}") from error
+    except Exception as error:  # every store has errors of its own
+        raise OSError(_reason(error)) from error
+
+
+def _options(where: str) -> dict[str, Any]:
+    """Return what fsspec is to be told of a scheme."""
+    if _scheme(where) == "gs":
+        # else it asks a second service of each bucket, and in some leaves objects open to go on with
+        os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
+    if _scheme(where) not in WEB:
+        return {}
+    import aiohttp
+
+    # by default a file has to be here within five minutes, however long it is
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=_WEB_PATIENCE_S, sock_read=_WEB_PATIENCE_S)
+    return {"client_kwargs": {"timeout": timeout}}
+
+
+def _reason(error: Exception) -> str:
+    """Return why a store refuses, without its address, which may hold secrets."""
+    status = getattr(error, "status", None)
+    if isinstance(status, int):  # of a web server
+        return f"the server answers {status} {getattr(error, 'message', '')}".rstrip()
+    return without_secrets(getattr(error, "strerror", None) or str(error) or type(error).__name__)

@@ -1,0 +1,263 @@
+"""Files that are not on this machine: in a store in memory, on web servers of every kind."""
+
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.parse import urlsplit
+
+import pytest
+
+from as2d_cli.addresses import address
+from as2d_cli.batch import Batch
+from as2d_cli.errors import RequestError
+from as2d_cli.far_files import copy, exists, files_in, put, reach, size_and_time
+from as2d_cli.inputs import find_inputs
+from as2d_cli.outputs import plan
+from as2d_cli.registry import load_registry
+from as2d_cli.requests import BatchRequest
+
+
+@pytest.fixture(autouse=True)
+def store():
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    yield memory
+    memory.store.clear()
+
+
+class Web(BaseHTTPRequestHandler):
+    """Has one recording, and each of its pages another way to give it, or not to."""
+
+    protocol_version = "HTTP/1.1"
+    content = b""
+    asked: list[str] = []  # noqa: RUF012 - of the server, which makes one of these per connection
+
+    def do_GET(self):
+        self.asked.append(self.path)
+        url = urlsplit(self.path)
+        kind = url.path.split("/")[1]
+        answer = getattr(self, f"_{kind}", None)
+        if answer is None:
+            self.send_error(404)
+        else:
+            answer(url.query)
+
+    def _whole(self, query, length=None):
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(self.content) if length is None else length))
+        self.send_header("Last-Modified", "Sun, 29 Nov 2026 10:00:00 GMT")
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(self.content)
+
+    def do_HEAD(self):
+        self.do_GET()
+
+    def _ranges(self, query):
+        asked = self.headers.get("Range")
+        if asked is None:
+            self._whole(query)
+            return
+        first, last = (int(one) for one in asked.removeprefix("bytes=").split("-"))
+        part = self.content[first : last + 1]
+        self.send_response(206)
+        self.send_header("Content-Range", f"bytes {first}-{first + len(part) - 1}/{len(self.content)}")
+        self.send_header("Content-Length", str(len(part)))
+        self.end_headers()
+        self.wfile.write(part)
+
+    def _unmeasured(self, query, *, ends=True):
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        if self.command == "GET":
+            for begin in range(0, len(self.content), 10_000):
+                part = self.content[begin : begin + 10_000]
+                self.wfile.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
+        if self.command == "GET" and ends:
+            self.wfile.write(b"0\r\n\r\n")
+        self.close_connection = not ends
+
+    def _cut(self, query):
+        self._whole(query, len(self.content) + 1)
+        self.close_connection = True
+
+    def _torn(self, query):
+        self._unmeasured(query, ends=False)
+
+    def _signed(self, query):
+        if self.command == "GET" and "X-Amz-Signature=right" in query:
+            self._whole(query)
+        else:
+            self.send_error(403)
+
+    def _moved(self, query):
+        self.send_response(302)
+        self.send_header("Location", "/whole/b.wav")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def _page(self, query):
+        self.send_response(200)
+        self.send_header("Content-Length", "21")
+        self.end_headers()
+        self.wfile.write(b"<html>a folder</html>")
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def web(sound):
+    """Start a web server with a recording; return its address."""
+    Web.content = sound("web.wav").read_bytes()
+    Web.asked.clear()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Web)
+    Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def run(*given, **options):
+    registry = load_registry()
+    request = BatchRequest(find_inputs(given).found, registry.model("speaker"), threads=1, **options)
+    return list(Batch(request).run())
+
+
+def test_folders_patterns_and_single_files_are_found_in_order_with_their_place(sound):
+    for name in ("b.wav", "a.wav", "below/c.wav", ".hidden.wav", "notes.md"):
+        put(f"memory://talks/{name}", sound("a.wav").read_bytes() if name.endswith("wav") else b"text")
+    found = find_inputs(["memory://talks"])
+    assert [(address(one.path), str(one.subfolder)) for one in found.found] == [
+        ("memory://talks/a.wav", "."),
+        ("memory://talks/b.wav", "."),
+        ("memory://talks/below/c.wav", "below"),
+    ]
+    assert found.notes == ("memory://talks: ignored 1 file that is no audio",)
+    assert len(find_inputs(["memory://talks/*.wav"]).found) == 2
+    assert files_in("memory://talks/a.wav") is None
+    (missing,) = find_inputs(["memory://talks/*.mp3"]).found
+    assert "nothing matches" in missing.error.message
+
+
+def test_what_is_put_can_be_read_and_measured():
+    put("memory://a/b.txt", b"text")
+    held = bytearray()
+    copy("memory://a/b.txt", held.extend)
+    assert bytes(held) == b"text"
+    size, time_ns = size_and_time("memory://a/b.txt")
+    assert size == 4
+    assert time_ns > 1.6e18
+    assert exists(Path("memory://a/b.txt"))
+    assert not exists(Path("memory://a/c.txt"))
+
+
+def test_errors_of_whatever_kind_are_of_the_system():
+    with pytest.raises(OSError, match="Protocol not known: unknown"):
+        reach("unknown://host/a")
+    with pytest.raises(OSError, match="Connect call failed"):
+        copy("http://127.0.0.1:1/a.wav", print)
+    with pytest.raises(FileNotFoundError):
+        copy("memory://no/such", print)
+    with pytest.raises(OSError, match="https is for reading only"):
+        put("https://host/a.txt", b"")
+
+
+def test_an_address_that_leads_nowhere_fails_by_itself(scripted, sound):
+    put("memory://talks/a.wav", sound("a.wav").read_bytes())
+    put("memory://talks/empty.wav", b"")
+    gone, empty, whole = run("memory://talks/gone.wav", "memory://talks/empty.wav", "memory://talks/a.wav")
+    assert gone.error.message == "memory://talks/gone.wav: no such file"
+    assert "the file is empty" in empty.error.message
+    assert whole.transcript.text
+
+
+def test_outputs_beside_a_far_input_and_a_rerun(scripted, sound, store):
+    put("memory://talks/a.wav", sound("a.wav").read_bytes())
+    (here,) = run(str(sound("a.wav")))
+    (made,) = run("memory://talks/a.wav", formats=("txt",))
+    assert [address(path) for path in made.written] == ["memory://talks/a.txt"]
+    assert store.cat_file("/talks/a.txt").decode() == here.transcript.text + "\n"
+    assert run("memory://talks/a.wav", formats=("txt",))[0].is_skipped
+    put("memory://talks/a.wav", sound("b.wav").read_bytes())
+    (changed,) = run("memory://talks/a.wav", formats=("txt",))
+    assert changed.transcript.text != here.transcript.text
+    put("memory://talks/a.txt", b"edited")
+    (kept,) = run("memory://talks/a.wav", formats=("txt",))
+    assert kept.notes[0].startswith("kept a.txt: changed since")
+
+
+def test_where_nothing_can_be_written_is_said_before_any_work(sound):
+    (beside,) = plan(find_inputs(["https://host/a.wav"]).found, ("txt",), None)
+    assert beside.error.message == "https://host: cannot be written to: https is for reading only"
+    with pytest.raises(RequestError, match=r"unknown://host: cannot be reached"):
+        plan(find_inputs([str(sound("a.wav"))]).found, ("txt",), Path("unknown://host"))
+
+
+def test_recordings_of_the_web_are_heard_and_known_again_however_the_server_gives_them(
+    scripted, sound, web, tmp_path
+):
+    (here,) = run(str(sound("web.wav")))
+    pages = ("whole", "ranges", "unmeasured", "moved", "signed")
+    given = [f"{web}/{page}/{page}.wav?X-Amz-Signature=right#t=1" for page in pages]
+    made = run(*given, formats=("txt",), folder=tmp_path)
+    assert [one.error for one in made] == [None] * 5
+    assert {one.transcript.text for one in made} == {here.transcript.text}
+    assert [one.written for one in made] == [(tmp_path / f"{page}.txt",) for page in pages]
+    again = run(*given, formats=("txt",), folder=tmp_path)
+    assert [(one.is_skipped, one.notes) for one in again] == [(True, ())] * 5
+
+
+def test_what_the_web_does_not_give_is_one_line(scripted, web):
+    expected = {
+        "none/a.wav": "no such file",
+        "signed/a.wav?X-Amz-Signature=wrong": "cannot be opened: the server answers 403 Forbidden",
+        "cut/a.wav": "cannot be opened: Response payload is not completed",
+        "torn/a.wav": "cannot be opened: Response payload is not completed",
+        "page": "not audio, or too damaged to open",
+        "folder/": "names no file, and what is in a folder of a web server cannot be asked for",
+    }
+    said = [one.error.message for one in run(*(f"{web}/{page}" for page in expected))]
+    assert sorted(line.partition(": <")[0] for line in said) == sorted(
+        f"{web}/{page.partition('?')[0].rstrip('/')}: {why}" for page, why in expected.items()
+    )
+
+
+@pytest.mark.parametrize("package", ["fsspec", "aiohttp"])
+def test_without_its_package_the_web_asks_for_it(scripted, web, monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    (missing,) = run(f"{web}/whole/a.wav")
+    assert "pip install 'as2d[ray]'" in missing.error.message
+
+
+def test_secrets_in_addresses_are_neither_said_nor_written_down(as2d, scripted, web, tmp_path):
+    where = web.replace("//", "//who:pa55@")
+    cache = tmp_path / "cache"
+    ended = as2d(
+        *("transcribe", f"{where}/whole/a.wav?key=5ec4e7", f"{where}/cut/b.wav?key=5ec4e7"),
+        *("-o", "out", "-f", "all", "--json", "-v"),
+        AS2D_CACHE_DIR=str(cache),
+    )
+    assert ended.code == 1
+    assert [one["file"].partition("?")[0] for one in ended.records()[:2]] == [
+        f"{web}/whole/a.wav",
+        f"{web}/cut/b.wav",
+    ]
+    written = [path.read_bytes() for folder in (tmp_path / "out", cache) for path in folder.rglob("*.*")]
+    assert len(written) >= 2 * 8
+    for text in (ended.out.encode(), ended.err.encode(), *written):
+        assert b"pa55" not in text
+        assert b"5ec4e7" not in text
+
+
+def test_outputs_on_the_web_are_refused_before_any_work(as2d, scripted, web):
+    ended = as2d("transcribe", f"{web}/whole/a.wav", "-o", f"{web}/out")
+    assert ended.code == 2
+    assert ended.err.splitlines() == [
+        f"as2d: error: {web}/out: cannot be written to: http is for reading only",
+        "hint: -o needs a folder you may write to",
+    ]
+    assert Web.asked == []
