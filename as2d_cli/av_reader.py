@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 import av
 import av.error
 import numpy as np
+from av.audio.plane import AudioPlane
 from numpy.typing import NDArray
 
 from as2d_cli.readers import Chunk, NoAudioStreamError, UnreadableError
@@ -116,15 +117,13 @@ def _silence(seconds: float, n_channels: int, rate: int) -> Iterator[Chunk]:
 
 def _as_float(frame: av.AudioFrame) -> NDArray[np.float32]:
     """Return a decoded frame as (n_frames, n_channels), full scale at 1. Raises ValueError if broken."""
-    # Not frame.to_ndarray(): of frames with more than 8 channels it reads planes that do not exist.
+    # Not frame.to_ndarray() or frame.planes: from 8 channels up these look for planes that do not exist, at
+    # which PyAV 19 raises.
     kind, channels = _SAMPLE_KINDS[frame.format.packed.name], len(frame.layout.channels)
     if frame.format.is_planar:
-        planes = [np.frombuffer(memoryview(plane), kind, frame.samples) for plane in frame.planes[:channels]]
-        data = np.stack(planes, axis=1)
+        data = np.stack([_plane(frame, index, kind, frame.samples) for index in range(channels)], axis=1)
     else:
-        data = np.frombuffer(memoryview(frame.planes[0]), kind, frame.samples * channels).reshape(
-            -1, channels
-        )
+        data = _plane(frame, 0, kind, frame.samples * channels).reshape(-1, channels)
     if kind == np.uint8:
         return ((data.astype(np.float32) - 128.0) / 128.0).astype(np.float32)
     if np.issubdtype(kind, np.integer):
@@ -132,6 +131,10 @@ def _as_float(frame: av.AudioFrame) -> NDArray[np.float32]:
     # Doubles beyond the range of a float become infinite, signalling NaNs quiet ones: both are told of later.
     with np.errstate(over="ignore", invalid="ignore"):
         return data.astype(np.float32)
+
+
+def _plane(frame: av.AudioFrame, index: int, kind: np.dtype[Any], count: int) -> NDArray[Any]:
+    return np.frombuffer(memoryview(AudioPlane(frame, index)), kind, count)
 
 
 def _states_length(file: BinaryIO) -> bool:

@@ -35,15 +35,15 @@ def encoded(samples, rate=16_000, **options):
     return file.getvalue()
 
 
-def with_av(samples, container, codec, rate=16_000, video=False):
-    """Return `samples` encoded by FFmpeg."""
+def with_av(samples, container, codec, rate=16_000, video=False, layout="mono"):
+    """Return `samples`, the same in all channels, encoded by FFmpeg."""
     file = io.BytesIO()
     with av.open(file, "w", format=container) as output:
         if video:
             picture = output.add_stream("mpeg4", rate=5)
             picture.width = picture.height = 32
             picture.pix_fmt = "yuv420p"
-        stream = output.add_stream(codec, rate=rate, layout="mono") if samples is not None else None
+        stream = output.add_stream(codec, rate=rate, layout=layout) if samples is not None else None
         if video:
             for _ in range(5):
                 output.mux(
@@ -51,9 +51,10 @@ def with_av(samples, container, codec, rate=16_000, video=False):
                 )
             output.mux(picture.encode())
         if stream is not None:
-            frame = av.AudioFrame.from_ndarray(samples[np.newaxis], format="flt", layout="mono")
+            spread = np.repeat(samples, len(av.AudioLayout(layout).channels))[np.newaxis]
+            frame = av.AudioFrame.from_ndarray(spread, format="flt", layout=layout)
             frame.sample_rate = rate
-            for resampled in av.AudioResampler(stream.format, "mono", rate).resample(frame):
+            for resampled in av.AudioResampler(stream.format, layout, rate).resample(frame):
                 output.mux(stream.encode(resampled))
             output.mux(stream.encode())
     return file.getvalue()
@@ -140,6 +141,13 @@ def test_any_rate_becomes_16_khz_without_shift(disguised, rate):
 def test_channels_are_averaged(jfk, disguised):
     samples, stream = listen(disguised(encoded(np.stack([jfk, jfk / 2], axis=1))))
     np.testing.assert_allclose(samples, jfk * 0.75, atol=1e-6)
+    assert stream.warnings == []
+
+
+def test_the_eight_channels_of_a_film_are_averaged(jfk, disguised):
+    samples, stream = listen(disguised(with_av(jfk, "ipod", "alac", layout="7.1(wide)")))
+    assert stream.duration_s == pytest.approx(11.0, abs=0.2)
+    assert similarity(samples, jfk) > 0.999
     assert stream.warnings == []
 
 
