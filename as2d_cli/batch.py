@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from as2d_cli.addresses import address
 from as2d_cli.agenda import Agenda, Due, clear_remains
 from as2d_cli.cluster.pieces import Decoded, Item
 from as2d_cli.display import Display
@@ -20,6 +21,7 @@ from as2d_cli.engine import WindowOutcome
 from as2d_cli.errors import OutputError
 from as2d_cli.guard import DraftGuard
 from as2d_cli.outputs import plan
+from as2d_cli.overlap import overlapped
 from as2d_cli.pipeline import FileWork, Pipeline
 from as2d_cli.printable import printable
 from as2d_cli.ready import Ready, ready
@@ -32,6 +34,8 @@ from as2d_cli.types import Request, WindowResult
 
 if TYPE_CHECKING:
     from as2d_cli.cluster.fleet import Fleet
+
+_FAR_AT_ONCE = 8
 
 
 class Batch:
@@ -112,10 +116,16 @@ class Batch:
         """Yield outcomes in order. What is finished before its turn is written and counted at once."""
         early: dict[int, FileOutcome] = {}
         turn = 0
-        with closing(self._elsewhere(due) if self._request.cluster else self._here(due)) as decoded:
-            for work, content in decoded:
-                outcome = self._finished(due[work.number], work, content)
-                early[work.number] = self._counted(outcome)
+
+        def write(decoded: Decoded) -> tuple[int, FileOutcome]:
+            return decoded[0].number, self._finished(due[decoded[0].number], *decoded)
+
+        def keep(written: tuple[int, FileOutcome]) -> None:
+            early[written[0]] = self._counted(written[1])
+
+        decoded = self._elsewhere(due) if self._request.cluster else self._here(due)
+        with closing(decoded), closing(overlapped(decoded, write, keep, self._at_once(due))) as finished:
+            for _, outcome in finished:
                 over = self._is_over(outcome)
                 while turn in early:
                     self._display.file(due[turn].source)
@@ -123,10 +133,15 @@ class Batch:
                     turn += 1
                 if over:
                     self._end()
-                    yield from (early[number] for number in sorted(early))
-                    return
+                    break
+        yield from (early[number] for number in sorted(early))
 
-    def _here(self, due: Sequence[Due]) -> Generator[Decoded, None, None]:
+    def _at_once(self, due: Sequence[Due]) -> int:
+        """Return how many files are written at a time: with many engines they would wait for a store."""
+        is_far = any(address(path) for one in due for _, path in one.outputs.files)
+        return _FAR_AT_ONCE if is_far and self._request.cluster else 1
+
+    def _here(self, due: Sequence[Due]) -> Generator[Decoded | None, None, None]:
         """Decode with an engine of this process."""
         asked = self._request
         with ready(asked, self._display) as self._ready:
@@ -147,7 +162,7 @@ class Batch:
                 yield work, content_of(one.outputs.input, stamp) if wanted else None
             self._end()
 
-    def _elsewhere(self, due: Sequence[Due]) -> Generator[Decoded, None, None]:
+    def _elsewhere(self, due: Sequence[Due]) -> Generator[Decoded | None, None, None]:
         """Decode with the engines of a cluster."""
         from as2d_cli.cluster.fleet import fleet  # here: only this engine needs Ray
 
@@ -166,7 +181,7 @@ class Batch:
         self._display.begin([one.source for one in due])
 
     def _end(self) -> None:
-        """Take that the last file is written."""
+        """Take that the last file is decoded, and written, but for what stores are still taking."""
         if self._began is not None:
             self._report = replace(self._report, wall_s=time.perf_counter() - self._began)
             self._began = None

@@ -60,14 +60,16 @@ class Hearing(Asking):
                     if answer.question is None:  # there is nothing to hear
                         break
 
-    def _in_order(self, items: Sequence[Item], works: Iterator[Decoded]) -> Iterator[tuple[Input, Answer]]:
+    def _in_order(
+        self, items: Sequence[Item], works: Iterator[Decoded | None]
+    ) -> Iterator[tuple[Input, Answer]]:
         """Yield the answers as their items are, each with its input."""
         early: dict[int, FileWork] = {}
         for item in items:
             began = time.perf_counter()
             while item.input.error is None and item.number not in early:
-                work, _ = next(works)
-                early[work.number] = work
+                if (decoded := next(works)) is not None:
+                    early[decoded[0].number] = decoded[0]
             self._spent(began)
             answer = Answer(item.input.path, item.question)
             if item.input.error is not None:

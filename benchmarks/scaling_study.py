@@ -14,6 +14,8 @@ from dataclasses import dataclass
 ARCHIVE_H = 1e6
 NODES = (1, 10, 100, 1000)
 FORMATS = 2
+PUTS_AT_ONCE = 8
+"""As `as2d_cli.batch` has it."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Measured:
     """From the command to the first engine that is ready, models in the cache."""
     item_s: float = 0.002
     """Processor time of the driver for a file or window that comes back: 0.7 ms, and some for safety."""
+    put_busy_s: float = 0.0025
+    """Processor time of the driver for an object that it puts: 1.8 to 2.3 ms, and some for safety."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Assumed:
     node_usd_per_h: float = 0.08
     """A node with two cores."""
     put_s: float = 0.03
-    """Until an object store has taken an object; the driver puts one after the other."""
+    """Until an object store has taken an object."""
     get_s: float = 0.05
     """Until it begins to give one; an input is fetched twice (to be heard, for its digest)."""
     fetch_s: float = 30.0
@@ -65,8 +69,9 @@ def paces(archive: Archive, nodes: int, measured: Measured, assumed: Assumed) ->
     """Return the pace of each part of a run, in audio hours per hour."""
     found = {
         "engines": nodes * measured.engine_rtfx,
-        "driver hears results": 3600 / (measured.item_s * archive.items_per_h),
-        "driver writes outputs": 3600 * archive.file_h / (FORMATS * assumed.put_s),
+        "driver": 3600
+        / (measured.item_s * archive.items_per_h + FORMATS * measured.put_busy_s / archive.file_h),
+        "puts": 3600 * archive.file_h * PUTS_AT_ONCE / (FORMATS * assumed.put_s),
     }
     if archive.is_divided:
         found["readers"] = (1 + nodes // 4) * assumed.reader_rtfx

@@ -115,8 +115,8 @@ class Fleet:
             self._listen(None)
         return self._ready, time.perf_counter() - self._began
 
-    def run(self, items: Sequence[Item], heard: Heard) -> Iterator[Decoded]:
-        """Yield each file once it is finished, in any order.
+    def run(self, items: Sequence[Item], heard: Heard) -> Iterator[Decoded | None]:
+        """Yield each file once it is finished, in any order; None when there is no other yet.
 
         Raises as `await_first`, also if no engine is left.
         """
@@ -129,6 +129,7 @@ class Fleet:
             self._listen(desk)
             while desk.done:
                 yield desk.done.popleft()
+            yield None
 
     def _recruit(self) -> None:
         """Start engines where there is room. Raises why there are none, if there is no hope of any."""
