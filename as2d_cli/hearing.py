@@ -47,7 +47,7 @@ class Hearing(Asking):
             listening, drafter=asked.drafter, others=(), auto_budget=asked.auto_budget, decode=asked.decode
         )
         pairs = product(listening.inputs, asked.questions)
-        items = [Item(number, one, False, question) for number, (one, question) in enumerate(pairs)]
+        items = [Item(number, one, False, question=question) for number, (one, question) in enumerate(pairs)]
         with fleet(wanted, self._display) as engines:
             first, load_s = engines.await_first()
             self._check(first.spec)
