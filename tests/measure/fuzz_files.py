@@ -1,6 +1,6 @@
 """Hostile files for every reader of files that others make: something valid or one clear error comes of each.
 
-    pip install -e ".[dev]"
+    pip install -e ".[test]"
     python tests/measure/fuzz_files.py [--mutations 20000] [--seed 0] [--reader NAME...] [--keep FOLDER]
 
 A mutation is a violation if its reader raises anything but `As2dError` with one printable line, takes more

@@ -1,6 +1,6 @@
 """What is promised of files from outside, and the tests that hold it, as a Markdown table.
 
-    pip install -e ".[dev]"
+    pip install -e ".[test]"
     python tests/measure/promises.py
 
 Runs the tests in one go. The exit code is 1 if one fails, or if a promise has none.
