@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, cast, get_args
 
 from as2d_cli.errors import RegistryError, RequestError
-from as2d_cli.model_sources import PathSource, Source, read_source
+from as2d_cli.model_sources import PathSource, Source, is_plain_name, read_source
 from as2d_cli.tables import Table, describe, read_toml, suggestion
 from as2d_cli.tasks import Task
 
@@ -32,7 +32,7 @@ Role = Literal["target", "drafter", "any"]
 OptionValue: TypeAlias = str | int | float | bool | tuple[str, ...]
 
 _MODEL_KEYS = ("plugin", "role", "tasks", "download_mb", "source", "sha256", "options")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")  # model names become folder names of the cache
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")  # model names become names of folders and locks
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -192,8 +192,8 @@ def _merge(base: Registry, top: Table) -> Registry:
 
 def _read_model(name: str, table: Table, shipped: ModelEntry | None) -> ModelEntry:
     table.allow(*_MODEL_KEYS)
-    if not _NAME.fullmatch(name):
-        table.fail(None, f"{name!r} cannot be a model name", "use letters, digits and . _ + -")
+    if not (_NAME.fullmatch(name) and is_plain_name(name)):
+        table.fail(None, f"{name!r} cannot be a model name", "use up to 100 letters, digits and . _ + -")
     sha256 = _read_sha256(table.table("sha256"))
     options = {key: _read_option(table.table("options"), key) for key in table.table("options").values}
     if shipped is not None and "source" not in table.values:

@@ -160,6 +160,8 @@ def test_an_unknown_model_is_answered_with_the_nearest_name():
         (PATH_MODEL.replace("directory", "folder"), "[models.mine.source]: folder: unknown key"),
         (PATH_MODEL.replace('"model.bin"', '"../model.bin"'), "'../model.bin' is not a plain relative name"),
         (PATH_MODEL.replace("models.mine", 'models."../mine"'), "cannot be a model name"),
+        (PATH_MODEL.replace("models.mine", f"models.{'m' * 101}"), "cannot be a model name"),
+        (PATH_MODEL.replace("models.mine", "models.nul"), "cannot be a model name"),
         (
             PATH_MODEL + '[models.mine.sha256]\n"model.bin" = "12"',
             "[models.mine.sha256]: model.bin: expected 64",

@@ -362,3 +362,12 @@ def test_a_model_in_the_cache_is_used_without_the_network(as2d, tmp_path):
     failed = subprocess.run(run, env={**os.environ, "PYTHONPATH": path}, capture_output=True, check=False)
     assert failed.returncode == 1
     assert "getaddrinfo" in log.read_text(), "the watch would have seen it"
+
+
+def test_the_search_for_hostile_files_still_has_a_sound_file_for_every_reader_and_finds_nothing_quickly():
+    command = [sys.executable, Path(__file__).parent / "measure" / "fuzz_files.py", "--mutations", "50"]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    rows = [line.split(" | ") for line in ended.stdout.splitlines()[2:]]
+    assert len(rows) >= 19
+    assert all(int(accepted) + int(refused) == int(count) == 50 for _, count, accepted, refused, *_ in rows)
