@@ -2,8 +2,8 @@
 
     python tests/measure/soak.py FOLDER... [--windows 2000] [-- OPTION...]
 
-Makes as many cuts of up to 4 s of the audio in FOLDERs, transcribes them in one run with OPTIONs of as2d
-transcribe, and looks at every process each second. Linux only.
+Makes as many files of cuts of up to 4 s of the audio in FOLDERs, the same 100 in each round, transcribes them
+in one run with OPTIONs of as2d transcribe, and looks at every process each second. Linux only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +28,9 @@ from memory import family, sizes_kib
 from as2d_cli.types import SAMPLE_RATE_HZ
 
 _CUT_S = 4
+_ROUND = 100
+"""Windows that differ: rounds take the same time unless something grows."""
+_PARTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         batch, out = Path(scratch) / "in", Path(scratch) / "out"
         batch.mkdir()
-        for number, (_, cut) in enumerate(islice(cuts(arguments.folders, _CUT_S), arguments.windows)):
+        different = [cut for _, cut in islice(cuts(arguments.folders, _CUT_S), _ROUND)]
+        for number, cut in enumerate(islice(cycle(different), arguments.windows)):
             soundfile.write(batch / f"{number:05}.wav", cut, SAMPLE_RATE_HZ)
         looks = _watched(batch, out, arguments.options)
         written = sorted(path.stat().st_mtime for path in out.glob("*.srt"))
@@ -97,25 +101,30 @@ def _look(pid: int, done: int) -> Look | None:
 
 def _table(looks: dict[int, list[Look]], windows: int) -> Iterator[str]:
     """Compare the beginning of a run's second half with its end, by medians of a twentieth of it each."""
-    yield "| process | MiB at half | MiB at the end | change | handles | threads |"
-    yield "|---|--:|--:|--:|--:|--:|"
-    share = windows / 20
+    yield "| process | MiB at half | MiB at the end | change | handles | threads | MiB from tenth to tenth |"
+    yield "|---|--:|--:|--:|--:|--:|---|"
     for number, own in enumerate(looks.values()):
-        half = [look for look in own if windows / 2 <= look.done < windows / 2 + share]
-        end = [look for look in own if look.done >= windows - share]
+        parts = [[look for look in own if look.done * _PARTS // windows == part] for part in range(_PARTS)]
+        half, end = parts[_PARTS // 2], parts[-1]
         if not half or not end:  # a process that only tells multiprocessing of shared memory, or has ended
             continue
-        before, after = (statistics.median(look.resident_kib for look in part) / 1024 for part in (half, end))
+        before, after = _resident_mib(half), _resident_mib(end)
         handles = " to ".join(str(max(look.handles for look in part)) for part in (half, end))
         threads = " to ".join(str(max(look.threads for look in part)) for part in (half, end))
-        yield f"| {number} | {before:.1f} | {after:.1f} | {after / before - 1:+.1%} | {handles} | {threads} |"
+        course = ", ".join(f"{_resident_mib(part):.0f}" for part in parts[1::2] if part)
+        change = f"{after / before - 1:+.1%}"
+        yield f"| {number} | {before:.1f} | {after:.1f} | {change} | {handles} | {threads} | {course} |"
+
+
+def _resident_mib(looks: Sequence[Look]) -> float:
+    return statistics.median(look.resident_kib for look in looks) / 1024
 
 
 def _paces(written: Sequence[float]) -> Iterator[str]:
-    """Compare the time per window at the beginning, in the middle and at the end."""
+    """Compare the time per window of rounds at the beginning, in the middle and at the end."""
     gaps = np.diff(written)
-    size = max(1, min(100, len(gaps) // 4))
-    middle = len(gaps) // 2
+    size = max(1, min(_ROUND, len(gaps) // 4))
+    middle = (len(gaps) // 2 - 20) // size * size + 20  # rounds are as at the beginning
     for name, part in (
         ("20 and later", gaps[20 : 20 + size]),
         (f"{middle} and later", gaps[middle : middle + size]),
