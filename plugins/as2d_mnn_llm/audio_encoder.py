@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
+from as2d_cli.native import import_native
 from as2d_cli.types import Features
 
 Encode: TypeAlias = Callable[[Features], NDArray[np.float32]]
@@ -36,6 +37,7 @@ class AudioGraph:
         weights = path.with_name(f"{path.name}.weight")
         if not path.is_file():
             raise ModelError(f"{path}: missing: the export has no audio encoder", "export the model with it")
+        import_native("_mnncengine")
         from MNN import nn  # not at the top: importing it prints
 
         settings = {"backend": "CPU", "numThread": threads, "precision": "high", "memory": _MEMORY_LOW}

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from as2d_cli.decoding.greedy import best_of_rows
 from as2d_cli.errors import ModelError
 from as2d_cli.json_files import read_model_json
+from as2d_cli.native import import_native
 from as2d_cli.types import TokenIds
 
 Memory = Literal["low", "high"]
@@ -43,6 +44,7 @@ class Engine:
         """
         _check_files(folder)
         self.folder = folder
+        import_native("_mnncengine")
         import MNN.llm  # not at the top: importing it prints
 
         ours = {

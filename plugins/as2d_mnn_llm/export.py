@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
+from as2d_cli.native import import_native
 from as2d_mnn_llm.graph import DecoderShape, Parts, build_decoder
 from as2d_mnn_llm.records import Matrix, WeightFile
 
@@ -45,9 +46,8 @@ def write_decoder(shape: DecoderShape, weights: Weights, folder: Path) -> None:
 
 def json_to_mnn(json_path: Path, mnn_path: Path) -> None:
     """Convert one graph from MNN's JSON form to its binary form. Raises `ModelError`."""
-    import _tools  # the wheel's native converter; its script is never used (decisions/0002-converter.md)
-
-    _tools.mnnconvert(
+    # the wheel's native converter; its script is never used (decisions/0002-converter.md)
+    import_native("_tools").mnnconvert(
         ["mnnconvert", "-f", "JSON", "--modelFile", str(json_path), "--MNNModel", str(mnn_path)]
     )
     if not mnn_path.is_file() or mnn_path.stat().st_size == 0:

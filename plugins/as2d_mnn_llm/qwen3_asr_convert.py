@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
 from as2d_cli.json_files import read_model_json
+from as2d_cli.native import import_native
 from as2d_mnn_llm.export import write_decoder
 from as2d_mnn_llm.graph import DecoderShape
 from as2d_mnn_llm.hub_tokenizer import take_tokenizer
@@ -169,9 +170,8 @@ def _write_encoder(audio: Mapping[str, Any], weights: Checkpoint, folder: Path) 
 
 
 def _onnx_to_mnn(onnx_path: Path, mnn_path: Path) -> None:
-    import _tools  # the wheel's native converter; its script is never used (decisions/0002-converter.md)
-
     arguments = ["mnnconvert", "-f", "ONNX", "--modelFile", str(onnx_path), "--MNNModel", str(mnn_path)]
-    _tools.mnnconvert([*arguments, "--bizCode", "as2d", "--saveExternalData", "--fp16"])
+    # the wheel's native converter; its script is never used (decisions/0002-converter.md)
+    import_native("_tools").mnnconvert([*arguments, "--bizCode", "as2d", "--saveExternalData", "--fp16"])
     if not mnn_path.is_file() or mnn_path.stat().st_size == 0:
         raise ModelError(f"MNN could not convert {onnx_path.name}")

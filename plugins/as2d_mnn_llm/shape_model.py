@@ -9,6 +9,7 @@ import numpy as np
 
 from as2d_cli.decoding.protocols import DrafterSpec, DraftToken, TargetSpec
 from as2d_cli.errors import ModelError
+from as2d_cli.native import import_native
 from as2d_cli.types import Features, FeatureSpec, Request
 from as2d_mnn_llm.engine import Engine
 from as2d_mnn_llm.exactness import safe_rows
@@ -61,6 +62,7 @@ class _Encoder:
     """The audio encoder's graph, loaded."""
 
     def __init__(self, folder: Path, shape: ModelShape, threads: int) -> None:
+        import_native("_mnncengine")
         from MNN import nn  # not at the top: importing it prints
 
         path = folder / "audio.mnn"

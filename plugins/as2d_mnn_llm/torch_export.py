@@ -21,6 +21,7 @@ from types import ModuleType
 
 from as2d_cli.errors import ModelError
 from as2d_cli.json_files import read_model_json
+from as2d_cli.native import import_native
 from as2d_mnn_llm.hub_tokenizer import take_tokenizer
 
 EXTRA = 'pip install "as2d[export]"'
@@ -119,10 +120,9 @@ def _llmexport() -> ModuleType:
 @contextlib.contextmanager
 def _native_converter_only() -> Iterator[None]:
     """Put a module in the place of the wheel's converter script."""
-    import _tools
-
+    import_native("_mnncengine")  # the package MNN, which the stand-in is in, wants it
     package, script = ModuleType("MNN.tools"), ModuleType("MNN.tools.mnnconvert")
-    script.main = lambda: _tools.mnnconvert(sys.argv)  # type: ignore[attr-defined]
+    script.main = lambda: import_native("_tools").mnnconvert(sys.argv)  # type: ignore[attr-defined]
     package.mnnconvert = script  # type: ignore[attr-defined]
     stubs = {package.__name__: package, script.__name__: script}
     arguments = sys.argv  # llmexport overwrites them

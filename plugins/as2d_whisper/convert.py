@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
 from as2d_cli.json_files import read_model_json
+from as2d_cli.native import import_native
 from as2d_whisper.checkpoint import Checkpoint, read_checkpoint
 from as2d_whisper.graph import build_decoder, build_encoder
 from as2d_whisper.layout import HEAD_SIZE
@@ -35,8 +36,6 @@ def onnx_to_mnn(
 
     Prints to the process's stdout; callers run it in a child process.
     """
-    import _tools  # the wheel's native converter
-
     if weight_bits not in _WEIGHT_BITS:
         raise ModelError(f"{weight_bits} weight bits asked for", f"use one of {_WEIGHT_BITS}")
     arguments = ["mnnconvert", "-f", "ONNX", "--modelFile", str(onnx_path), "--MNNModel", str(mnn_path)]
@@ -45,7 +44,7 @@ def onnx_to_mnn(
         arguments.append("--fp16")
     elif weight_bits < 16:
         arguments += ["--weightQuantBits", str(weight_bits), "--weightQuantBlock", str(QUANT_BLOCK)]
-    _tools.mnnconvert(arguments)
+    import_native("_tools").mnnconvert(arguments)  # the wheel's native converter
     if not mnn_path.is_file() or mnn_path.stat().st_size == 0:
         raise ModelError(f"MNN could not convert {onnx_path.name}")
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
+from as2d_cli.native import import_native
 
 _MEMORY_LOW = 2  # keep quantised weights quantised
 
@@ -56,6 +57,7 @@ class Var:
 
 def constant(array: NDArray[np.float32]) -> Var:
     """Copy a C-contiguous float32 array into a new tensor."""
+    import_native("_mnncengine")
     import MNN.expr as expr
 
     return Var(expr.const(array, list(array.shape), expr.NCHW, expr.float))
@@ -80,6 +82,7 @@ class Graph:
             if not file.is_file():
                 raise ModelError(f"{file}: missing", "as2d models verify, then as2d models pull")
         with quiet_stdout():
+            import_native("_mnncengine")
             from MNN import nn  # importing it prints
 
             settings = {"backend": "CPU", "numThread": threads, "precision": "high", "memory": _MEMORY_LOW}

@@ -7,10 +7,10 @@ import sys
 from importlib import util
 from pathlib import Path
 
-import _tools
 import pytest
 
 from as2d_cli.errors import ModelError
+from as2d_cli.native import import_native
 from as2d_mnn_llm import torch_export
 
 STAND_INS = Path(__file__).parents[1] / "data" / "stand_ins"
@@ -50,7 +50,7 @@ def test_without_the_extra_the_command_says_how_to_get_it(as2d, tmp_path):
 
 def test_llmexport_gets_the_native_converter_in_place_of_the_wheels_script(monkeypatch):
     called = []
-    monkeypatch.setattr(_tools, "mnnconvert", called.append)
+    monkeypatch.setattr(import_native("_tools"), "mnnconvert", called.append)
     with torch_export._native_converter_only():
         script = importlib.import_module("MNN.tools").mnnconvert
         assert importlib.import_module("MNN.tools.mnnconvert") is script
@@ -106,7 +106,7 @@ def stand_in_for_llmexport(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "llmexport", raising=False)
     monkeypatch.syspath_prepend(packages)
     converted = []
-    monkeypatch.setattr(_tools, "mnnconvert", converted.append)
+    monkeypatch.setattr(import_native("_tools"), "mnnconvert", converted.append)
     yield converted
     for name in set(sys.modules) - before:
         del sys.modules[name]
