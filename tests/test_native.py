@@ -1,5 +1,6 @@
 """Extension modules load whatever stack they ask for; nothing else of them is changed."""
 
+import ast
 import importlib.util
 import subprocess
 import sys
@@ -23,6 +24,8 @@ assert "/memfd:_mnncengine" in mapped and sys.argv[1] not in mapped and sys.argv
 import MNN.expr
 print(float((MNN.expr.const([20.0], [1]) + MNN.expr.const([22.0], [1])).read()[0]))
 """
+
+PLUGINS = Path(__file__).parents[1] / "plugins"
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="asks glibc")
 
@@ -65,3 +68,23 @@ def test_only_a_refused_stack_is_a_reason_to_load_an_object_otherwise(monkeypatc
 def test_what_is_no_object_of_64_bits_is_refused():
     with pytest.raises(ImportError, match="not a shared object of 64 bits"):
         native.cleared(b"MZ" + bytes(100))
+
+
+def imports_mnn(node):
+    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+    return [name for name in names if name.partition(".")[0] in ("MNN", "_mnncengine", "_tools")]
+
+
+def imports_native(node):
+    return isinstance(node, ast.Call) and ast.unparse(node) == "import_native('_mnncengine')"
+
+
+@pytest.mark.parametrize("file", sorted(PLUGINS.rglob("*.py")), ids=lambda file: file.name)
+def test_whatever_imports_mnn_sees_to_its_native_module_first(file):
+    lines = {"mnn": [], "native": []}
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import | ast.ImportFrom) and imports_mnn(node):
+            lines["mnn"].append(node.lineno)
+        elif imports_native(node):
+            lines["native"].append(node.lineno)
+    assert all(line - 1 in lines["native"] for line in lines["mnn"]), lines

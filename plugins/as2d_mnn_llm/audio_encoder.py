@@ -56,6 +56,7 @@ class AudioGraph:
 
     def run(self, *inputs: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the output as rows of its last axis. Raises `ModelError` if MNN fails."""
+        import_native("_mnncengine")
         import MNN.expr as expr
 
         given = [

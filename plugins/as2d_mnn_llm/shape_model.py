@@ -75,6 +75,7 @@ class _Encoder:
         self._shape = shape
 
     def run(self, features: Features) -> None:
+        import_native("_mnncengine")
         import MNN.expr as expr
 
         n_mels = self._shape.encoder.n_mels
