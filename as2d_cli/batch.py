@@ -99,12 +99,12 @@ class Batch:
                 for number, start_s in (found.differing if found else ())
             ),
             interrupted=interrupted,
-            nodes=self._fleet.nodes() if self._fleet else (),
+            nodes=self._fleet.crew.nodes() if self._fleet else (),
         )
 
     def _paused_windows(self) -> int:
         if self._fleet is not None:
-            return self._fleet.paused_windows
+            return self._fleet.crew.paused_windows
         return self._guard.paused_windows if self._guard else 0
 
     def _is_over(self, outcome: FileOutcome) -> bool:
@@ -236,7 +236,7 @@ class Batch:
 
     def _counted(self, outcome: FileOutcome) -> FileOutcome:
         lost = (self._ready is not None and self._ready.is_drafter_lost) or (
-            self._fleet is not None and self._fleet.is_drafter_lost
+            self._fleet is not None and self._fleet.crew.is_drafter_lost
         )
         self._report = replace(
             self._report,

@@ -1,0 +1,130 @@
+"""The engines of a run, on the nodes of its cluster: started where there is room, ended, and counted."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from as2d_cli.cluster.nodes import Node, nodes_of
+from as2d_cli.cluster.pieces import FilePiece, Loaded, Piece, Sent
+from as2d_cli.cluster.station import Station
+from as2d_cli.errors import As2dError, ModelError
+from as2d_cli.report import NodeReport
+from as2d_cli.requests import BatchRequest
+
+_LOOK_S = 2.0
+"""How often to look for nodes that came or went."""
+
+
+@dataclass(eq=False)
+class Engine:
+    """One engine: an actor of Ray."""
+
+    number: int
+    node: Node
+    actor: Any
+    loading: Any
+    """Ray's reference to what loading gives; None once that is known."""
+    sending: list[Any] = field(default_factory=list)
+    """Ray's generators, one per piece in work."""
+    is_drafter_lost: bool = False
+    paused_windows: int = 0
+
+    def begin(self, piece: Piece) -> None:
+        """Give it a piece, after those that it has."""
+        if isinstance(piece, FilePiece):
+            self.sending.append(self.actor.files.remote(*piece.items))
+        else:  # Ray hands over what an argument of its own refers to, not what is inside of one
+            self.sending.append(self.actor.windows.remote(replace(piece, windows=None), piece.windows))
+
+    def told(self, sent: Sent) -> None:
+        """Take how it is."""
+        self.is_drafter_lost, self.paused_windows = sent.is_drafter_lost, sent.paused_windows
+
+
+class Crew:
+    """All engines; nodes may come and go."""
+
+    def __init__(self, ray: Any, asked: BatchRequest) -> None:  # noqa: ANN401 - a module
+        """Start nothing yet."""
+        self._ray, self._asked = ray, asked
+        self._nodes: dict[str, Node] = {}
+        self._engines: dict[int, Engine] = {}
+        self._started = 0
+        self._looked = -_LOOK_S
+        self._error: As2dError | None = None
+        self._paused_before = 0  # by engines that are gone
+
+    @property
+    def engines(self) -> list[Engine]:
+        """Those that are loaded, or about to be."""
+        return list(self._engines.values())
+
+    @property
+    def is_drafter_lost(self) -> bool:
+        """Whether some engine goes on without its drafter although nobody chose that."""
+        return any(engine.is_drafter_lost for engine in self._engines.values())
+
+    @property
+    def paused_windows(self) -> int:
+        """Windows decoded without drafts because these had come to cost time."""
+        return self._paused_before + sum(engine.paused_windows for engine in self._engines.values())
+
+    def nodes(self) -> tuple[NodeReport, ...]:
+        """Return what each node has done so far."""
+        return tuple(node.report() for node in self._nodes.values() if node.began is not None)
+
+    def recruit(self) -> None:
+        """Start engines where there is room. Raises why there are none, if there is no hope of any."""
+        if time.monotonic() - self._looked < _LOOK_S:
+            return
+        self._looked = time.monotonic()
+        threads = self._asked.cluster.threads if self._asked.cluster else None
+        alive = {node.id: node for node in nodes_of(self._ray.nodes(), threads)}
+        for node in self._nodes.values():
+            node.is_alive = node.id in alive
+        self._nodes = alive | self._nodes
+        for node in self._nodes.values():
+            for _ in range(node.lacks):
+                self._start(node)
+        if not self._engines:
+            raise self._error or ModelError("the Ray cluster has no node with processors")
+
+    def _start(self, node: Node) -> None:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        asked = replace(self._asked, inputs=(), folder=None, cluster=None, threads=node.threads)
+        there = NodeAffinitySchedulingStrategy(node.id, soft=False)
+        station = self._ray.remote(Station).options(num_cpus=node.threads, scheduling_strategy=there)
+        actor = station.remote(asked)
+        self._started += 1
+        node.running += 1
+        self._engines[self._started] = Engine(self._started, node, actor, actor.load.remote())
+
+    def loaded(self, engine: Engine, loaded: Loaded) -> None:
+        """Take that an engine is ready, and what it is like."""
+        engine.loading = None
+        engine.node.loaded(loaded)
+        self._looked = -_LOOK_S  # there may be room for more
+
+    def lose(self, engine: Engine, error: As2dError) -> bool:
+        """Take that an engine is of no use any more; tell whether that is new."""
+        if engine.number not in self._engines:
+            return False
+        self._error = error
+        self._end(engine)
+        engine.node.lost(error)
+        self._looked = -_LOOK_S
+        return True
+
+    def close(self) -> None:
+        """End all engines; what they did can still be asked for."""
+        for engine in self.engines:
+            self._end(engine)
+            engine.node.ended()
+
+    def _end(self, engine: Engine) -> None:
+        del self._engines[engine.number]
+        self._paused_before += engine.paused_windows
+        self._ray.kill(engine.actor)
