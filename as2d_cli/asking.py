@@ -62,7 +62,7 @@ class Asking(ABC):
             self._listening(interrupted),
             replace(
                 self._report,
-                wall_s=found.drafted_s if found else self._report.wall_s,
+                wall_s=found.drafted_s if found and not self._report.nodes else self._report.wall_s,
                 comparison=found,
                 differing=tuple(self._asked[number] for number, _ in (found.differing if found else ())),
                 interrupted=interrupted,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from as2d_cli.addresses import address
 from as2d_cli.agenda import Agenda, Due, clear_remains
 from as2d_cli.cluster.pieces import Decoded, Item
+from as2d_cli.comparison import Compared, Comparison
 from as2d_cli.display import Display
 from as2d_cli.engine import WindowOutcome
 from as2d_cli.errors import OutputError
@@ -60,7 +61,8 @@ class Batch:
         self._ready: Ready | None = None
         self._fleet: Fleet | None = None
         self._wanted = Request()
-        self._pipeline: Pipeline | None = None
+        self._compares = request.compare and self._drafter is not None
+        self._compared: Compared | None = None
         self._guard: DraftGuard | None = None
         self._due: list[Due] = []
         self._stamps: dict[int, Stamp | None] = {}
@@ -87,20 +89,26 @@ class Batch:
 
     def report(self, *, interrupted: bool = False) -> RunReport:
         """Return what has been done so far."""
-        found = self._pipeline.comparison if self._pipeline else None
+        found, nodes = self._found(), self._fleet.crew.nodes() if self._fleet else ()
         wall_s = self._report.wall_s if self._began is None else time.perf_counter() - self._began
         return replace(
             self._report,
             paused_windows=self._paused_windows(),
-            wall_s=found.drafted_s if found else wall_s,
+            wall_s=found.drafted_s if found and not nodes else wall_s,
             comparison=found,
             differing=tuple(
                 f"{printable(str(self._due[number].source))} at {start_s:.1f} s"
                 for number, start_s in (found.differing if found else ())
             ),
             interrupted=interrupted,
-            nodes=self._fleet.crew.nodes() if self._fleet else (),
+            nodes=nodes,
         )
+
+    def _found(self) -> Comparison | None:
+        """Return what both ways of decoding came to, if they are compared."""
+        if self._fleet is not None and self._compares:
+            return self._fleet.comparison
+        return self._compared.found if self._compared else None
 
     def _paused_windows(self) -> int:
         if self._fleet is not None:
@@ -148,15 +156,16 @@ class Batch:
             self._guard = self._ready.guard()
             self._begin(due, self._ready.request, self._ready.load_s)
             self._report = replace(self._report, budget=self._ready.budget)
-            self._pipeline = Pipeline(
+            self._compared = Compared(self._ready.engine) if self._compares else None
+            pipeline = Pipeline(
                 self._ready.engine,
                 self._ready.request,
-                compare=asked.compare and self._drafter is not None,
+                compared=self._compared,
                 vad=asked.vad,
                 guard=self._guard,
                 on_window=self._window,
             )
-            for work in self._pipeline.run(self._opened(due)):
+            for work in pipeline.run(self._opened(due)):
                 one, stamp = due[work.number], self._stamps.pop(work.number)
                 wanted = one.formats and work.error is None
                 yield work, content_of(one.outputs.input, stamp) if wanted else None
@@ -170,8 +179,10 @@ class Batch:
             first, load_s = self._fleet.await_first()
             self._begin(due, first.request, load_s)
             items = [Item(number, one.outputs.input, bool(one.formats)) for number, one in enumerate(due)]
-            yield from self._fleet.run(items, self._heard)
-            self._end()
+            try:
+                yield from self._fleet.run(items, self._heard)
+            finally:
+                self._end()  # to end engines takes time, too
 
     def _begin(self, due: Sequence[Due], request: Request, load_s: float) -> None:
         """Take that engines are ready for windows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from as2d_cli.engine import Engine, WindowOutcome, WindowTask
@@ -57,8 +57,15 @@ class Compared:
             order = (True, False) if self._drafted_first else (False, True)
             runs = {drafted: self._timed(block, drafted) for drafted in order}
             self._drafted_first = not self._drafted_first
-            self.found += _comparison(*runs[True], *runs[False])
-            yield from runs[True][0]
+            seconds = [runs[drafted][1] / len(block) for drafted in (True, False)]
+            for ours, other in zip(runs[True][0], runs[False][0], strict=True):
+                self.found += _comparison(ours, other, *seconds)
+                yield ours
+
+    def taken(self, number: int) -> Comparison:
+        """Return what was found since the last time, all of it in the file `number`."""
+        found, self.found = self.found, Comparison()
+        return replace(found, differing=tuple((number, start_s) for _, start_s in found.differing))
 
     def _timed(self, block: list[WindowTask], drafted: bool) -> tuple[list[WindowOutcome], float]:
         list(self._engine.run(self._before))
@@ -67,24 +74,17 @@ class Compared:
         return outcomes, time.perf_counter() - began
 
 
-def _comparison(
-    drafted: list[WindowOutcome], drafted_s: float, plain: list[WindowOutcome], plain_s: float
-) -> Comparison:
-    decided = [
-        (ours.task, ours.result, other.result)
-        for ours, other in zip(drafted, plain, strict=True)
-        if ours.result and other.result and not ours.task.settled
-    ]
-    failed_once = sum(
-        (ours.result is None) != (other.result is None) for ours, other in zip(drafted, plain, strict=True)
-    )
-    differing = [task for task, ours, other in decided if ours.tokens != other.tokens]
+def _comparison(ours: WindowOutcome, other: WindowOutcome, drafted_s: float, plain_s: float) -> Comparison:
+    """Compare a window with drafts and without, which took so long."""
+    if ours.result is None or other.result is None or ours.task.settled:
+        undecided = (ours.result is None) != (other.result is None)
+        return Comparison(undecided=int(undecided), drafted_s=drafted_s, plain_s=plain_s)
+    is_same = ours.result.tokens == other.result.tokens
     return Comparison(
-        windows=len(decided),
-        identical=len(decided) - len(differing),
-        slower=sum(ours.stats.wall_s > other.stats.wall_s for _, ours, other in decided),
-        undecided=failed_once,
+        windows=1,
+        identical=int(is_same),
+        slower=int(ours.result.stats.wall_s > other.result.stats.wall_s),
         drafted_s=drafted_s,
         plain_s=plain_s,
-        differing=tuple((task.group, task.window.span.start_s) for task in differing),
+        differing=() if is_same else ((ours.task.group, ours.task.window.span.start_s),),
     )

@@ -6,11 +6,12 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, product
+from typing import TYPE_CHECKING
 
 from as2d_cli.answers import NOTHING_FOUND, Answer, AskRequest
 from as2d_cli.asking import Asking
 from as2d_cli.cluster.pieces import Decoded, Item
-from as2d_cli.comparison import Comparison
+from as2d_cli.comparison import Compared, Comparison
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.display import Display
 from as2d_cli.engine import Engine
@@ -21,6 +22,9 @@ from as2d_cli.pipeline import FileWork, Pipeline
 from as2d_cli.printable import printable
 from as2d_cli.types import Request, WindowResult
 
+if TYPE_CHECKING:
+    from as2d_cli.cluster.fleet import Fleet
+
 
 class Hearing(Asking):
     """A run in which the target listens and answers at once."""
@@ -28,11 +32,14 @@ class Hearing(Asking):
     def __init__(self, request: AskRequest, display: Display | None = None) -> None:
         """Prepare."""
         super().__init__(request, len(request.listening.inputs), display)
-        self._comparison: Comparison | None = Comparison() if request.compare else None
+        self._compared: Compared | None = None
+        self._fleet: Fleet | None = None
 
     @property
     def _found(self) -> Comparison | None:
-        return self._comparison
+        if self._fleet is not None and self._request.compare:
+            return self._fleet.comparison
+        return self._compared.found if self._compared else None
 
     def run(self) -> Generator[Answer, None, None]:
         """Yield the answers as `Asking.run`, of whichever engines are asked for."""
@@ -44,11 +51,18 @@ class Hearing(Asking):
 
         asked, listening = self._request, self._request.listening
         wanted = replace(
-            listening, drafter=asked.drafter, others=(), auto_budget=asked.auto_budget, decode=asked.decode
+            listening,
+            drafter=asked.drafter,
+            others=(),
+            auto_budget=asked.auto_budget,
+            compare=asked.compare,
+            decode=asked.decode,
         )
         pairs = product(listening.inputs, asked.questions)
-        items = [Item(number, one, False, question=question) for number, (one, question) in enumerate(pairs)]
-        with fleet(wanted, self._display) as engines:
+        items = [Item(number, one, False, question) for number, (one, question) in enumerate(pairs)]
+        self._asked = [f"{printable(str(item.input.path))}: {item.question}" for item in items]
+        with fleet(wanted, self._display) as self._fleet:
+            engines = self._fleet
             first, load_s = engines.await_first()
             self._check(first.spec)
             self._report = replace(self._report, load_s=load_s)
@@ -85,6 +99,7 @@ class Hearing(Asking):
             raise RequestError(f"model {name!r} does not answer questions by ear", "choose one with --reader")
 
     def _answers(self, engine: Engine) -> Iterator[Answer]:
+        self._compared = Compared(engine) if self._request.compare else None
         for one in self._request.listening.inputs:
             for question in self._request.questions:
                 answer = self._answer(engine, one, question)
@@ -102,12 +117,10 @@ class Hearing(Asking):
         request = Request(task="ask", language=listening.language, question=question)
         self._asked.append(f"{printable(str(heard.path))}: {question}")
         began = time.perf_counter()
-        pipeline = Pipeline(engine, request, compare=self._request.compare, vad=listening.vad)
+        pipeline = Pipeline(engine, request, compared=self._compared, vad=listening.vad)
         (work,) = pipeline.run([heard.source], len(self._asked) - 1)
         self._spent(began)
         self._report = replace(self._report, audio_s=self._report.audio_s + work.duration_s)
-        if self._comparison is not None and pipeline.comparison is not None:
-            self._comparison += pipeline.comparison
         return _answered(Answer(heard.path, question), work)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from as2d_cli.audio import open_audio
-from as2d_cli.comparison import Compared, Comparison
+from as2d_cli.comparison import Compared
 from as2d_cli.engine import Engine, WindowOutcome, WindowTask
 from as2d_cli.errors import As2dError, AudioError
 from as2d_cli.guard import DraftGuard
@@ -97,12 +97,12 @@ class Pipeline:
         engine: Engine,
         request: Request,
         *,
-        compare: bool = False,
+        compared: Compared | None = None,
         vad: bool = True,
         guard: DraftGuard | None = None,
         on_window: Callable[[FileWork, WindowOutcome], None] = lambda _, __: None,
     ) -> None:
-        """With `compare`, every window is decoded target-only as well, and the tokens are compared.
+        """With `compared`, of the same engine, every window goes both ways. What differs is found there.
 
         With `vad`, windows in which nobody speaks are not decoded, and say nothing. A `guard` decides
         from window to window whether to draft.
@@ -112,13 +112,8 @@ class Pipeline:
         self._request = request
         self._on_window = on_window
         self._guard = guard
-        self._compared = Compared(engine) if compare else None
+        self._compared = compared
         self._speech = SpeechDetector() if vad else None
-
-    @property
-    def comparison(self) -> Comparison | None:
-        """What both ways came to so far, if they are compared."""
-        return self._compared.found if self._compared else None
 
     def run(self, sources: Iterable[Path | BinaryIO], first: int = 0) -> Iterator[FileWork]:
         """Yield each file once it is finished, in the order given, numbered from `first` on.

@@ -71,7 +71,8 @@ class RunReport:
     doubtful_windows: int = 0
     """Windows whose text repeats itself or has no end."""
     wall_s: float = 0.0
-    """From the first window handed out to the last file written; under compare: decoding with drafts only."""
+    """From the first window handed out to the last file written; under compare, but on a cluster, decoding
+    with drafts only."""
     load_s: float = 0.0
     """Starting both processes and loading the models."""
     stats: DecodeStats = field(default_factory=DecodeStats)
@@ -99,14 +100,24 @@ class RunReport:
 
     @property
     def shares(self) -> dict[str, float]:
-        """Share of the wall time that went to each part; `wait` is all that is not the target at work."""
+        """Share of the engines' time that went to each part; `wait` is all that is not the target at work."""
         parts = {
             "encode": self.stats.encode_s,
             "verify": self.stats.verify_s,
             "control": self.stats.control_s,
         }
-        shares = {name: seconds / self.wall_s if self.wall_s else 0.0 for name, seconds in parts.items()}
-        return {**shares, "wait": max(0.0, 1.0 - sum(shares.values())) if self.wall_s else 0.0}
+        engine_s = self._engine_s
+        shares = {name: seconds / engine_s if engine_s else 0.0 for name, seconds in parts.items()}
+        return {**shares, "wait": max(0.0, 1.0 - sum(shares.values())) if engine_s else 0.0}
+
+    @property
+    def _engine_s(self) -> float:
+        """Wall time that `stats` are of: those of a cluster's engines are summed up."""
+        if not self.nodes:
+            return self.wall_s
+        if self.comparison is not None:
+            return self.comparison.drafted_s
+        return sum(node.engines * node.wall_s for node in self.nodes)
 
     @property
     def is_empty(self) -> bool:

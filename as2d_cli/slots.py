@@ -161,6 +161,13 @@ def sweep() -> None:
                 path.unlink()
 
 
+def unlink_own() -> None:
+    """Remove the memory of this process, which is about to be killed; whoever has it open keeps it."""
+    for path in _LINUX.glob(f"{_PREFIX}{os.getpid()}-*"):
+        with suppress(OSError):
+            path.unlink()
+
+
 def _bytes_of(spec: FeatureSpec) -> int:
     size = 4 * spec.n_mels * spec.n_frames
     return -(-size // _ALIGNMENT) * _ALIGNMENT

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from as2d_cli.comparison import Compared
 from as2d_cli.engine import Engine, EngineSettings, WindowOutcome
 from as2d_cli.errors import DecodeError
 from as2d_cli.messages import ModelRef
@@ -88,13 +89,13 @@ def test_every_window_is_told_of_as_it_comes_back(engine, sound):
 
 def test_comparing_decodes_every_window_both_ways_and_finds_them_identical(engine, sound):
     paths = [sound("a.wav", 2), sound("long.wav", 70)] + [sound(f"{number}.wav", 1) for number in range(6)]
-    pipeline = Pipeline(engine, Request(), compare=True)
-    works = list(pipeline.run(paths))
+    both = Compared(engine)
+    works = list(Pipeline(engine, Request(), compared=both).run(paths))
     assert [len(work.parts) for work in works] == [1, 3, *[1] * 6]
     assert any(result.stats.proposed for work in works for _, result in work.parts), (
         "with drafts is what counts"
     )
-    found = pipeline.comparison
+    found = both.found
     assert (found.windows, found.identical, found.undecided, found.differing) == (10, 10, 0, ())
     assert found.drafted_s > 0
     assert found.speedup == pytest.approx(found.plain_s / found.drafted_s)
@@ -117,10 +118,10 @@ class TwoFacedEngine:
 
 
 def test_a_difference_is_counted_and_says_where_it_is(sound):
-    pipeline = Pipeline(TwoFacedEngine(), Request(), compare=True)
-    (work,) = pipeline.run([sound("long.wav", 70)])
+    both = Compared(TwoFacedEngine())
+    (work,) = Pipeline(TwoFacedEngine(), Request(), compared=both).run([sound("long.wav", 70)])
     assert work.error is None
-    found = pipeline.comparison
+    found = both.found
     assert (found.windows, found.identical, found.undecided, found.slower) == (2, 1, 1, 1)
     start_s = work.parts[1][0].start_s
     assert found.differing == ((0, start_s),)
@@ -168,10 +169,12 @@ def test_without_voice_detection_every_window_is_decoded(engine, tmp_path):
 
 
 def test_a_comparison_leaves_out_what_was_not_decoded(engine, sound, tmp_path):
-    pipeline = Pipeline(engine, Request(), compare=True)
-    works = list(pipeline.run([silent(tmp_path, "silent.wav", 3), sound("a.wav")]))
+    both = Compared(engine)
+    works = list(
+        Pipeline(engine, Request(), compared=both).run([silent(tmp_path, "silent.wav", 3), sound("a.wav")])
+    )
     assert [work.silent_windows for work in works] == [1, 0]
-    assert (pipeline.comparison.windows, pipeline.comparison.identical) == (1, 1)
+    assert (both.found.windows, both.found.identical) == (1, 1)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 """The report: figures from sums, said plainly."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from as2d_cli.budget import Budget
 from as2d_cli.comparison import Comparison
-from as2d_cli.report import RunReport
+from as2d_cli.report import NodeReport, RunReport
 from as2d_cli.types import DecodeStats
 
 STATS = DecodeStats(
@@ -35,6 +36,15 @@ def test_the_lines_say_what_was_done_and_how_fast():
 def test_time_shares_add_up_to_the_wall_time():
     assert RUN.shares == {"encode": 0.2, "verify": 0.4, "control": 0.05, "wait": pytest.approx(0.35)}
     assert sum(RUN.shares.values()) == pytest.approx(1)
+
+
+def test_time_shares_on_a_cluster_are_of_the_time_of_all_engines():
+    nodes = (NodeReport("a", 2, 4, 40.0, 10.0, None), NodeReport("b", 1, 4, 20.0, 5.0, None))
+    on_cluster = replace(RUN, wall_s=5.0, nodes=nodes)
+    assert on_cluster.shares["verify"] == pytest.approx(4.0 / 25.0)
+    assert sum(on_cluster.shares.values()) == pytest.approx(1)
+    compared = replace(on_cluster, comparison=Comparison(drafted_s=8.0, plain_s=16.0))
+    assert compared.shares["verify"] == pytest.approx(0.5)
 
 
 def test_failures_skips_and_interruption_are_in_the_first_line():

@@ -74,7 +74,7 @@ class LazyGroup(TyperGroup):
                 say(f"hint: {error.hint}")
             raise typer.Exit(exit_code(error)) from error
         except KeyboardInterrupt as stop:
-            raise typer.Exit(code_of_stop(stop)) from stop
+            raise typer.Exit(code_of_stop()) from stop
         except BrokenPipeError as error:  # `as2d ... | head`: whoever read the results has had enough
             silence(sys.stdout)
             raise typer.Exit(ExitCode.PIPE_CLOSED) from error

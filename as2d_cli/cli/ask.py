@@ -83,8 +83,6 @@ def ask_request(options: AskOptions) -> tuple[AskRequest, tuple[str, ...]]:
         drafter = None
     if drafter is None and options.compare:
         raise RequestError("--compare does nothing without a drafter", "choose one with --reader-drafter")
-    if reader is None and batch.cluster is not None and options.compare:
-        raise RequestError("--compare is for the local engine", "leave out --engine or --compare")
     automatic = chosen is None and budget is None and decode.draft_tokens is None
     return AskRequest(
         listening=batch,

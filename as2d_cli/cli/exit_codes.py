@@ -27,12 +27,8 @@ class ExitCode(IntEnum):
     TERMINATED = 143
 
 
-class Stopped(KeyboardInterrupt):
-    """A signal asks for an end."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
+_came: list[int] = []
+"""Signals that asked for an end. The exception does not tell: native code raises another one in its place."""
 
 
 @contextmanager
@@ -55,12 +51,13 @@ def ending_in_order() -> Iterator[None]:
 
 def _stop(number: int, frame: object) -> NoReturn:
     signal.signal(number, signal.SIG_DFL)
-    raise Stopped(number)
+    _came.append(number)
+    raise KeyboardInterrupt
 
 
-def code_of_stop(stop: KeyboardInterrupt) -> ExitCode:
+def code_of_stop() -> ExitCode:
     """Return the code of a command that was stopped by a signal."""
-    return ExitCode(128 + stop.number) if isinstance(stop, Stopped) else ExitCode.INTERRUPTED
+    return ExitCode(128 + _came[-1]) if _came else ExitCode.INTERRUPTED
 
 
 def exit_code(error: As2dError) -> ExitCode:

@@ -202,8 +202,6 @@ def _in_effect(options: BatchOptions) -> frozenset[str]:
 
 def _refuse_contradictions(options: BatchOptions) -> None:
     in_effect = _in_effect(options)
-    if options.engine != "local" and options.compare:
-        raise RequestError("--compare is for the local engine", "leave out --engine or --compare")
     if "address" in in_effect and options.engine == "local":
         raise RequestError("--address does nothing without a cluster", "add --engine ray")
     for one, other in (("quiet", "verbose"), ("quiet", "progress"), ("budget", "draft-tokens")):

@@ -97,9 +97,9 @@ class Showing(Generic[_Outcome, _AnyReport]):
                 for outcome in outcomes:
                     with self.display.aside():
                         self.outcome(outcome)
-        except KeyboardInterrupt as stop:
+        except KeyboardInterrupt:
             self._conclude(work.report(interrupted=True))
-            return code_of_stop(stop)
+            return code_of_stop()
         except As2dError:
             report = work.report(interrupted=True)
             if not report.is_empty:

@@ -15,6 +15,10 @@ from as2d_cli.requests import BatchRequest
 
 _LOOK_S = 2.0
 """How often to look for nodes that came or went."""
+_END_S = 2.0
+"""How long engines are waited for that are to be killed: some may not have begun."""
+_BESIDE = "beside"
+"""Ray's group of calls that do not wait for those before them."""
 
 
 @dataclass(eq=False)
@@ -96,7 +100,9 @@ class Crew:
 
         asked = replace(self._asked, inputs=(), folder=None, cluster=None, threads=node.threads)
         there = NodeAffinitySchedulingStrategy(node.id, soft=False)
-        station = self._ray.remote(Station).options(num_cpus=node.threads, scheduling_strategy=there)
+        station = self._ray.remote(concurrency_groups={_BESIDE: 1})(Station).options(
+            num_cpus=node.threads, scheduling_strategy=there
+        )
         actor = station.remote(asked)
         self._started += 1
         node.running += 1
@@ -120,6 +126,9 @@ class Crew:
 
     def close(self) -> None:
         """End all engines; what they did can still be asked for."""
+        ends = [engine.actor.end.options(concurrency_group=_BESIDE).remote() for engine in self.engines]
+        if ends:
+            self._ray.wait(ends, num_returns=len(ends), timeout=_END_S)
         for engine in self.engines:
             self._end(engine)
             engine.node.ended()

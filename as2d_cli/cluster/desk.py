@@ -23,6 +23,7 @@ from as2d_cli.cluster.pieces import (
     Piece,
     Run,
 )
+from as2d_cli.comparison import Comparison
 from as2d_cli.errors import As2dError, DecodeError
 from as2d_cli.pipeline import NOTHING_SAID, FileWork
 from as2d_cli.resume import Content
@@ -48,6 +49,8 @@ class Desk:
         self._items = {item.number: item for item in items}
         self._heard, self._detects = heard, detects
         self._long: dict[int, LongFile] = {}
+        self.comparison = Comparison()
+        """What both ways of decoding came to, if they are compared."""
         self.done: deque[Decoded] = deque()
         """Files that are finished or have failed."""
         self.to_read: deque[Item] = deque()
@@ -74,6 +77,7 @@ class Desk:
         work = body.work
         if not self._backlog.came(engine, (body.number, WHOLE), failed=isinstance(work.error, DecodeError)):
             return 0.0
+        self.comparison += body.comparison
         seconds = [span.end_s - span.start_s for span, _ in work.parts]
         for length_s, (_, result) in zip(seconds, work.parts, strict=True):
             self._heard(body.number, length_s, result, silent=result == NOTHING_SAID)
@@ -85,6 +89,7 @@ class Desk:
         failed = isinstance(body.error, DecodeError)
         if not self._backlog.came(engine, (body.number, body.index), failed=failed):
             return 0.0
+        self.comparison += body.comparison
         seconds = body.span.end_s - body.span.start_s
         self._heard(body.number, seconds, body.result, silent=body.silent)
         self._long[body.number].take(body)

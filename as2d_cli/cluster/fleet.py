@@ -25,6 +25,7 @@ from as2d_cli.cluster.pieces import (
 )
 from as2d_cli.cluster.reader import read_long
 from as2d_cli.cluster.start import connected
+from as2d_cli.comparison import Comparison
 from as2d_cli.display import Display
 from as2d_cli.errors import As2dError, DecodeError, ModelError, PluginError, RequestError
 from as2d_cli.inputs import Input
@@ -55,7 +56,13 @@ class Fleet:
         self.crew = crew
         self._ray, self._display, self._began, self._vad = ray, display, began, vad
         self._ready: Loaded | None = None
+        self._desk: Desk | None = None  # before there is work
         self._readers: dict[Any, int] = {}  # Ray's generators, of long files
+
+    @property
+    def comparison(self) -> Comparison:
+        """What both ways of decoding came to so far, if they are compared."""
+        return self._desk.comparison if self._desk else Comparison()
 
     def await_first(self) -> tuple[Loaded, float]:
         """Wait for an engine; return what it tells of itself, and how long all that took, seconds.
@@ -64,7 +71,7 @@ class Fleet:
         """
         while self._ready is None:
             self.crew.recruit()
-            self._listen(None)
+            self._listen()
         return self._ready, time.perf_counter() - self._began
 
     def run(self, items: Sequence[Item], heard: Heard) -> Iterator[Decoded | None]:
@@ -74,11 +81,11 @@ class Fleet:
         """
         first, _ = self.await_first()
         detects = first.request.language is None and bool(first.spec.languages)
-        desk = Desk([_sendable(item) for item in items], heard, detects=detects)
+        self._desk = desk = Desk([_sendable(item) for item in items], heard, detects=detects)
         while not desk.is_over:
             self.crew.recruit()
             self._hand_out(desk)
-            self._listen(desk)
+            self._listen()
             while desk.done:
                 yield desk.done.popleft()
             yield None
@@ -97,9 +104,9 @@ class Fleet:
             if piece is not None:
                 engine.begin(piece)
 
-    def _listen(self, desk: Desk | None) -> None:
+    def _listen(self) -> None:
         """Wait for news, and take all there are."""
-        engines = self.crew.engines
+        engines, desk = self.crew.engines, self._desk
         loading = {one.loading: one for one in engines if one.loading is not None}
         sending = {sending: one for one in engines for sending in one.sending}
         reading = [
@@ -107,7 +114,7 @@ class Fleet:
         ]
         for one in self._news([*loading, *sending, *reading]):
             if one in loading:
-                self._hear_loaded(loading[one], desk)
+                self._hear_loaded(loading[one])
             elif desk is not None and one in sending:
                 self._hear(sending[one], one, desk)
             elif desk is not None and one in self._readers:
@@ -123,14 +130,14 @@ class Fleet:
             ready, _ = self._ray.wait(waited, num_returns=len(waited), timeout=0, fetch_local=False)
         return list(ready)
 
-    def _hear_loaded(self, engine: Engine, desk: Desk | None) -> None:
+    def _hear_loaded(self, engine: Engine) -> None:
         """Take that an engine is ready, or cannot be. Raises `RequestError` for what is beyond the model."""
         name = engine.node.name
         try:
             loaded = self._ray.get(engine.loading)
         except self._ray.exceptions.RayError as error:
             why = f"node {name}: an engine cannot be started: {_reason(error)}"
-            self._lose(engine, ModelError(why, "is as2d installed there?"), desk)
+            self._lose(engine, ModelError(why, "is as2d installed there?"))
             return
         if isinstance(loaded, Loaded) and loaded.version != version("as2d"):
             loaded = PluginError(f"as2d {loaded.version} is installed there, here {version('as2d')}")
@@ -138,7 +145,7 @@ class Fleet:
             raise loaded
         if isinstance(loaded, As2dError):
             engine.node.error = type(loaded)(f"node {name}: {loaded.message}", loaded.hint)
-            self._lose(engine, engine.node.error, desk)
+            self._lose(engine, engine.node.error)
             return
         self._ready = loaded
         self.crew.loaded(engine, loaded)
@@ -149,7 +156,7 @@ class Fleet:
             sent = self._next(sending)
         except self._ray.exceptions.RayError as error:
             lost = ModelError(f"node {engine.node.name}: an engine was lost: {_reason(error)}")
-            self._lose(engine, lost, desk)
+            self._lose(engine, lost)
             return
         if sent is None:
             engine.sending.remove(sending)
@@ -166,7 +173,7 @@ class Fleet:
                 engine.node.heard(desk.decoded_window(engine.number, sent.body))
             case Broken(broken):
                 lost = ModelError(f"node {engine.node.name}: {broken.message}", broken.hint)
-                self._lose(engine, lost, desk)
+                self._lose(engine, lost)
 
     def _hear_reader(self, reader: Any, desk: Desk) -> None:  # noqa: ANN401
         number = self._readers[reader]
@@ -185,13 +192,13 @@ class Fleet:
             desk.give_up(number, DecodeError(f"its reading was lost: {_reason(error)}"))
         del self._readers[reader]
 
-    def _lose(self, engine: Engine, error: As2dError, desk: Desk | None) -> None:
+    def _lose(self, engine: Engine, error: As2dError) -> None:
         """Let others do what an engine had in work."""
         if not self.crew.lose(engine, error):
             return
         self._display.note(error.message)
-        if desk is not None:
-            desk.lost(engine.number, error)
+        if self._desk is not None:
+            self._desk.lost(engine.number, error)
 
     def _next(self, sending: Any) -> Any:  # noqa: ANN401
         """Return the next that is sent, None at the end. Raises `RayError` if the sender is lost."""

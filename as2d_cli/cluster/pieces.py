@@ -7,6 +7,7 @@ from io import BytesIO
 from typing import Any, TypeAlias
 
 from as2d_cli.budget import Budget
+from as2d_cli.comparison import Comparison
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.errors import As2dError
 from as2d_cli.inputs import Input
@@ -143,6 +144,7 @@ class DecodedFile:
     number: int
     work: FileWork
     content: Content | None
+    comparison: Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,7 @@ class DecodedWindow:
     error: As2dError | None
     silent: bool
     is_drafting: bool
+    comparison: Comparison
 
 
 @dataclass(frozen=True, slots=True)

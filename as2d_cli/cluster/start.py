@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +17,7 @@ from as2d_cli.printable import printable
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # else every start is told to Ray's makers
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else a warning
+    "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1",  # else SIGTERM shows where it met native code
 }
 
 
@@ -35,13 +38,38 @@ def connected(address: str | None) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    _init(ray, address)
+    with _own_signals():
+        _init(ray, address)
     # what happens to engines is told by us; Ray prints it to stdout, log_to_driver or not
     ray._private.worker._worker_logs_enabled = False
     try:
         yield ray
     finally:
-        ray.shutdown()
+        with _own_signals():
+            ray.shutdown()
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep what SIGTERM means to this program, whatever Ray makes of it at its start and at its end.
+
+    It would leave by `SystemExit`, its native part tell the terminal of it, and nobody heed it afterwards.
+    """
+    if threading.current_thread() is not threading.main_thread():  # then Ray leaves it alone, too
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    came = False
+    try:
+        yield
+    except SystemExit as left:
+        came = left.code == signal.SIGTERM
+        if not came:
+            raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    if came:
+        signal.raise_signal(signal.SIGTERM)
 
 
 def _init(ray: Any, address: str | None) -> None:  # noqa: ANN401 - a module

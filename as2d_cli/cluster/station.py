@@ -6,6 +6,7 @@ is asked it answers in order; errors are told as data.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from importlib.metadata import version
@@ -27,14 +28,16 @@ from as2d_cli.cluster.pieces import (
     Sent,
     WindowPiece,
 )
+from as2d_cli.comparison import Compared, Comparison
 from as2d_cli.display import Display
-from as2d_cli.engine import WindowTask
+from as2d_cli.engine import WindowOutcome, WindowTask
 from as2d_cli.errors import As2dError, AudioError
 from as2d_cli.measure import peak_bytes, peak_bytes_of
-from as2d_cli.pipeline import Pipeline
+from as2d_cli.pipeline import FileWork, Pipeline
 from as2d_cli.ready import ready
 from as2d_cli.requests import BatchRequest
 from as2d_cli.resume import Stamp, content_of, stamp_of
+from as2d_cli.slots import unlink_own
 from as2d_cli.types import Request
 
 _MAY_BE_LONG_BYTES = 1_000_000
@@ -57,7 +60,7 @@ class _Notes(Display):
 
 
 class Station:
-    """One engine. Its methods are called one after the other."""
+    """One engine. Its methods are called one after the other, but for `end`."""
 
     def __init__(self, asked: BatchRequest) -> None:
         """Nothing is loaded yet."""
@@ -74,6 +77,8 @@ class Station:
             return error
         self._guard = self._ready.guard()
         engine = self._ready.engine
+        compares = self._asked.compare and self._asked.able_drafters
+        self._compared = Compared(engine) if compares else None
         return Loaded(
             version("as2d"),
             self._ready.request,
@@ -93,6 +98,7 @@ class Station:
         self._files += 1
         request = self._request(piece.question)
         request = request.in_language(piece.language) if piece.language else request
+        engine, both = self._ready.engine, self._compared
         tasks = [
             WindowTask(self._files, window, request, result)
             for window, result in heard
@@ -106,10 +112,15 @@ class Station:
                 one.result,
                 one.error,
                 one.task.settled is not None,
-                self._ready.engine.is_drafting,
+                engine.is_drafting,
+                self._found(piece.number),
             )
-            for one in self._ready.engine.run(tasks, guard=self._guard)
+            for one in (both.run(tasks) if both else engine.run(tasks, guard=self._guard))
         )
+
+    def _found(self, number: int) -> Comparison:
+        """Return what comparing the last windows, of that file, came to."""
+        return self._compared.taken(number) if self._compared else Comparison()
 
     def _request(self, question: str | None) -> Request:
         """Return what is asked of every window of a file."""
@@ -123,6 +134,11 @@ class Station:
                 yield self._sent(body)
         except As2dError as error:
             yield self._sent(Broken(error))
+            self._stack.close()
+
+    def end(self) -> None:
+        """Leave nothing that would outlive a kill, whatever is going on; called beside the others."""
+        unlink_own()
 
     def _sent(self, body: Body) -> Sent:
         return Sent(
@@ -139,14 +155,27 @@ class Station:
     def _decoded_as(self, request: Request, items: Sequence[Item]) -> Iterator[Body]:
         short: list[tuple[Item, Stamp | None]] = []
         long: list[FoundLong] = []
-        pipeline = Pipeline(self._ready.engine, request, vad=self._asked.vad, guard=self._guard)
+        found: defaultdict[int, Comparison] = defaultdict(Comparison)
         first = self._files
+
+        def count(work: FileWork, _: WindowOutcome) -> None:
+            found[work.number] += self._found(short[work.number - first][0].number)
+
+        pipeline = Pipeline(
+            self._ready.engine,
+            request,
+            compared=self._compared,
+            vad=self._asked.vad,
+            guard=self._guard,
+            on_window=count,
+        )
         for work in pipeline.run(self._sources(items, short, long), first):
             item, stamp = short[work.number - first]
             known = item.wants_content and work.error is None
             content = content_of(item.opened(), stamp) if known else None
+            both = found[work.number]
             work.number, work.source = item.number, item.input.path
-            yield DecodedFile(item.number, work, content)
+            yield DecodedFile(item.number, work, content, both)
         yield from long
 
     def _sources(

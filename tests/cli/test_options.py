@@ -109,7 +109,6 @@ def test_where_to_run_is_this_machine_unless_ray_is_asked_for(scripted):
     [
         ({"engine": "slurm"}, "there is no engine 'slurm'"),
         ({"address": "head:6379"}, "--address does nothing without a cluster"),
-        ({"engine": "ray", "compare": True}, "--compare is for the local engine"),
     ],
 )
 def test_engines_that_do_not_exist_and_options_that_are_not_for_them_are_refused(scripted, options, message):

@@ -9,6 +9,7 @@ from as2d_cli.cluster.backlog import ATTEMPTS
 from as2d_cli.cluster.desk import Desk
 from as2d_cli.cluster.pieces import WHOLE, DecodedFile, DecodedWindow, End, FoundLong, Item, Run
 from as2d_cli.cluster.reader import read_long
+from as2d_cli.comparison import Comparison
 from as2d_cli.errors import AudioError, DecodeError, ModelError
 from as2d_cli.inputs import Input
 from as2d_cli.pipeline import NOTHING_SAID, FileWork, windows_of
@@ -38,7 +39,9 @@ def divided(heard, **options):
 
 def window(index, language="de", *, text="", error=None, silent=False):
     result = None if error else NOTHING_SAID if silent else WindowResult(text or f" {index}", (), language)
-    return DecodedWindow(0, index, Span(30.0 * index, 30.0 * index + 30), result, error, silent, True)
+    return DecodedWindow(
+        0, index, Span(30.0 * index, 30.0 * index + 30), result, error, silent, True, Comparison()
+    )
 
 
 def test_the_first_run_decides_the_language_before_another_is_handed_out(heard):
@@ -125,14 +128,16 @@ def test_what_loses_engines_fails_with_the_last_reason_and_once(heard):
         table.lost(engine, ModelError(f"node {engine} burnt down"))
     ((work, _),) = table.done
     assert work.error.message.endswith("3 times, the last time: node 2 burnt down")
-    table.decoded_file(9, DecodedFile(0, FileWork(Path("0.wav")), None))
+    table.decoded_file(9, DecodedFile(0, FileWork(Path("0.wav")), None, Comparison()))
     assert len(table.done) == 1
 
 
 def test_audio_that_is_none_is_not_tried_again(heard):
     table = desk(heard)
     table.next_for(1, 1)
-    table.decoded_file(1, DecodedFile(0, FileWork(Path("0.wav"), error=AudioError("no sound")), None))
+    table.decoded_file(
+        1, DecodedFile(0, FileWork(Path("0.wav"), error=AudioError("no sound")), None, Comparison())
+    )
     assert table.is_over
 
 
