@@ -59,7 +59,10 @@ class Hearing(Asking):
             decode=asked.decode,
         )
         pairs = product(listening.inputs, asked.questions)
-        items = [Item(number, one, False, question) for number, (one, question) in enumerate(pairs)]
+        items = [
+            Item(number, one, wants_content=False, question=question)
+            for number, (one, question) in enumerate(pairs)
+        ]
         self._asked = [f"{printable(str(item.input.path))}: {item.question}" for item in items]
         with fleet(wanted, self._display) as self._fleet:
             engines = self._fleet

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from io import BytesIO
 from typing import Any, TypeAlias
 
@@ -45,6 +45,7 @@ class Item:
     input: Input
     wants_content: bool
     """Whether to tell what it held."""
+    _: KW_ONLY
     given: str = ""
     """What it goes by in messages, if that is not its path."""
     question: str | None = None

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -13,8 +14,9 @@ import soundfile
 
 AS2D = Path(sys.executable).with_name("as2d")
 HERE = Path(__file__).parent
-POISON_PLUGIN = HERE.parent / "data" / "poison_plugin"
-SPEECH = HERE.parent / "data" / "jfk.flac"
+DATA = HERE.parent / "data"
+POISON_PLUGIN = DATA / "poison_plugin"
+SPEECH = DATA / "jfk.flac"
 FILES = 60
 RAY = ("--engine", "ray")
 
@@ -103,7 +105,7 @@ class Cluster:
             stderr=subprocess.DEVNULL,
             text=True,
         )
-        self.address = self._process.stdout.readline().strip()
+        self.options = (*RAY, "--address", self._process.stdout.readline().strip())
 
     def lose_a_node(self):
         self._process.stdin.write("\n")
@@ -129,27 +131,123 @@ def talks(scripted, sound, tmp_path):
     return tmp_path / "talks"
 
 
-def start(cluster, cwd, folder):
+def start(cwd, folder, *options):
+    """Start a run on Ray in a process group of its own, as a shell does."""
     return subprocess.Popen(
-        [
-            AS2D,
-            "transcribe",
-            "talks",
-            "-o",
-            folder,
-            "-f",
-            "txt,json",
-            "--json",
-            *RAY,
-            "--address",
-            cluster.address,
-        ],
+        [AS2D, "transcribe", "talks", "-o", folder, "-f", "txt,json", "--json", *options],
         cwd=cwd,
+        start_new_session=True,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def memory_left_behind():
+    """Return the shared memory of processes that are gone."""
+    found = [path.name for path in Path("/dev/shm").glob("as2d-*")]
+    return [name for name in found if not Path(f"/proc/{name.split('-')[1]}").exists()]
+
+
+def test_sigterm_while_engines_load_ends_the_run_and_its_cluster(scripted, sound, tmp_path, mark):
+    sound("talks/a.wav")
+    run = start(tmp_path, "out", *RAY)
+    wait_until(lambda: any("ray::Station" in one for one in ray_processes(mark)))
+    run.terminate()
+    out, said = run.communicate(timeout=60)
+    assert run.returncode == 143, said
+    assert said == "as2d: interrupted: 0 of 1 file done\n"
+    assert json.loads(out)["report"]["interrupted"] is True
+    wait_until(lambda: not ray_processes(mark), 20)
+    assert memory_left_behind() == []
+
+
+@pytest.mark.timeout(200)
+def test_ctrl_c_keeps_what_is_finished_and_the_same_command_takes_it_up(
+    as2d, cluster, scripted, sound, tmp_path
+):
+    scripted({"words": 20, "encode_ms": 200.0}, {"words": 20})
+    for number in range(12):
+        sound(f"talks/{number:02d}.wav", 1.0)
+    assert as2d("transcribe", "talks", "-o", "local", "-f", "txt,json").code == 0
+    expected = contents(tmp_path / "local")
+    far = tmp_path / "far"
+    run = start(tmp_path, "far", *cluster.options)
+    wait_until(lambda: len(list(far.glob("*.json"))) >= 2)
+    os.killpg(run.pid, signal.SIGINT)  # as a terminal does
+    out, said = run.communicate(timeout=60)
+    assert run.returncode == 130, said
+    assert said.startswith("as2d: interrupted: ")
+    assert "Traceback" not in said
+    assert contents(far).items() < expected.items()
+    assert list(far.glob(".*")) == []
+    before, done = identities(far), json.loads(out.splitlines()[-1])["report"]["done"]
+    assert memory_left_behind() == []
+
+    again = start(tmp_path, "far", *cluster.options, "--compare")
+    out, said = again.communicate(timeout=100)
+    assert again.returncode == 0, said
+    assert contents(far) == expected
+    assert before.items() <= identities(far).items(), "a finished file was written again"
+    report = json.loads(out.splitlines()[-1])["report"]
+    found = report["comparison"]
+    assert found["windows"] == found["identical"] == report["done"] == 12 - done
+    assert found["speedup"] > 0
+    assert report["wall_s"] < found["drafted_s"] + found["target_only_s"], "three engines were at work"
+
+
+def told(ended):
+    """Return what a command printed, but for figures that vary."""
+    return [{key: one[key] for key in one if key not in {"stats", "report"}} for one in ended.records()]
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("ask", "talks", "-q", "What?", "-q", "Who?", "--reader", "none", "--compare"),
+        ("ask", "talks", "-q", "What?", "--reader", "reader", "--reader-drafter", "none"),
+        ("translate", "talks", "-l", "german", "-f", "txt,srt,json"),
+    ],
+    ids=["by ear", "by a reader", "translate"],
+)
+def test_other_commands_give_what_the_local_engine_gives(as2d, cluster, scripted, sound, tmp_path, command):
+    scripted({"words": 20}, {"words": 20})
+    with (tmp_path / "models.toml").open("a", encoding="utf-8") as registry:
+        registry.write(
+            '\n[models.reader]\nplugin = "scripted"\nrole = "any"\nsource = { kind = "none" }\n'
+            "options.seed = 2\noptions.words = 9\noptions.listens = false\n"
+        )
+    sound("talks/a.wav", 40.0)
+    sound("talks/b.wav", 2.0)
+    (tmp_path / "talks" / "bad.wav").write_bytes(b"no sound")
+    local = as2d(*command, "--json")
+    written = contents(tmp_path / "talks")
+    for name in written:
+        if not name.endswith(".wav"):
+            (tmp_path / "talks" / name).unlink()
+    far = as2d(*command, "--json", *cluster.options)
+    assert (far.code, told(far)) == (local.code, told(local)), far.err
+    assert contents(tmp_path / "talks") == written
+    assert len(told(far)) > 3
+    reports = [ended.records()[-1]["report"] for ended in (local, far)]
+    if "--compare" in command:
+        both = [report["answering"]["comparison"] for report in reports]
+        assert [one["identical"] for one in both] == [6, 6]
+
+
+def test_a_real_model_writes_on_ray_what_it_writes_without(as2d, tmp_path):
+    clips = [DATA / name for name in ("jfk.flac", "LJ001-0002.flac", "printing.opus")]
+    command = ("transcribe", *clips, "-m", "whisper-tiny.en", "--drafter", "lookup", "--threads", "1")
+    command += ("-f", "txt,json,srt", "--word-timestamps", "-o")
+    for folder, options in (("local", ()), ("far", RAY)):
+        ended = as2d(*command, folder, *options)
+        assert ended.code == 0, ended.err
+    written = contents(tmp_path / "far")
+    assert len(written) == 9
+    assert written == contents(tmp_path / "local")
+    assert b"ask not what your country can do for you" in written["jfk.txt"]
 
 
 def identities(folder):
@@ -166,14 +264,14 @@ def test_a_killed_driver_and_then_a_killed_node_lose_nothing_and_double_nothing(
     assert len(expected) == 2 * FILES
 
     far = tmp_path / "far"
-    killed = start(cluster, tmp_path, "far")
+    killed = start(tmp_path, "far", *cluster.options)
     wait_until(lambda: len(list(far.glob("*.json"))) >= FILES // 5)
     killed.kill()
     killed.communicate()
     before = identities(far)
     assert FILES // 5 <= len(before) < 2 * FILES
 
-    again = start(cluster, tmp_path, "far")
+    again = start(tmp_path, "far", *cluster.options)
     wait_until(lambda: len(list(far.glob("*.json"))) >= FILES // 2)
     cluster.lose_a_node()
     out, said = again.communicate(timeout=200)
