@@ -158,7 +158,7 @@ def _options(where: str) -> dict[str, Any]:
 
     # by default a file has to be here within five minutes, however long it is
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=_WEB_PATIENCE_S, sock_read=_WEB_PATIENCE_S)
-    return {"client_kwargs": {"timeout": timeout}}
+    return {"client_kwargs": {"timeout": timeout, "trust_env": True}}  # proxies, ~/.netrc
 
 
 def _reason(error: Exception) -> str:

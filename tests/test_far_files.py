@@ -47,7 +47,7 @@ class Web(BaseHTTPRequestHandler):
     def _whole(self, query, length=None):
         self.send_response(200)
         self.send_header("Content-Length", str(len(self.content) if length is None else length))
-        self.send_header("Last-Modified", "Sun, 29 Nov 2026 10:00:00 GMT")
+        self.send_header("Last-Modified", "Sun, 29 Nov 2026 10:00:00 GMT" if query else "long ago")
         self.end_headers()
         if self.command == "GET":
             self.wfile.write(self.content)
@@ -137,7 +137,13 @@ def test_folders_patterns_and_single_files_are_found_in_order_with_their_place(s
         ("memory://talks/below/c.wav", "below"),
     ]
     assert found.notes == ("memory://talks: ignored 1 file that is no audio",)
-    assert len(find_inputs(["memory://talks/*.wav"]).found) == 2
+    for pattern in ("*.wav", "?.wav", "[ab].*"):
+        assert [one.path.name for one in find_inputs([f"memory://talks/{pattern}"]).found] == [
+            "a.wav",
+            "b.wav",
+        ]
+    put("memory://talks/[ab]*.wav", b"of this very name")
+    assert [one.path.name for one in find_inputs(["memory://talks/[ab]*.wav"]).found] == ["[ab]*.wav"]
     assert files_in("memory://talks/a.wav") is None
     (missing,) = find_inputs(["memory://talks/*.mp3"]).found
     assert "nothing matches" in missing.error.message
@@ -224,6 +230,14 @@ def test_what_the_web_does_not_give_is_one_line(scripted, web):
     assert sorted(line.partition(": <")[0] for line in said) == sorted(
         f"{web}/{page.partition('?')[0].rstrip('/')}: {why}" for page, why in expected.items()
     )
+
+
+def test_a_proxy_is_used_and_a_time_that_is_none_is_none(web, monkeypatch):
+    monkeypatch.setenv("http_proxy", web)
+    held = bytearray()
+    copy("http://host.invalid/whole/a.wav", held.extend)
+    assert held == Web.content
+    assert size_and_time("http://host.invalid/whole/a.wav") == (len(held), None)
 
 
 @pytest.mark.parametrize("package", ["fsspec", "aiohttp"])
