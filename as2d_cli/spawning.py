@@ -70,9 +70,6 @@ def _unhandled() -> Iterator[None]:
 
 @contextmanager
 def _blocked() -> Iterator[None]:
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
     try:
         yield
@@ -85,9 +82,8 @@ def start(process: SpawnProcess) -> None:
 
     The process calls `follow_parent` first of all.
     """
-    if hasattr(signal, "pthread_sigmask"):
-        with uninterrupted():  # the tracker of shared memory, too, must live on
-            resource_tracker.ensure_running()  # now: its start unblocks signals
+    with uninterrupted():  # the tracker of shared memory, too, must live on
+        resource_tracker.ensure_running()  # now: its start unblocks signals
     with uninterrupted():
         _start_without_main(process)
 
@@ -98,8 +94,7 @@ def follow_parent() -> None:
     A thread waits for that: the main one may be at work, or hang, for as long as it likes.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
     if (parent := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_end_after, args=(parent.join,), daemon=True).start()
 
