@@ -24,7 +24,7 @@ from as2d_cli.cluster.pieces import (
     Sent,
 )
 from as2d_cli.cluster.reader import read_long
-from as2d_cli.cluster.start import connected
+from as2d_cli.cluster.start import connected, reason
 from as2d_cli.comparison import Comparison
 from as2d_cli.display import Display
 from as2d_cli.errors import As2dError, DecodeError, ModelError, PluginError, RequestError
@@ -136,7 +136,7 @@ class Fleet:
         try:
             loaded = self._ray.get(engine.loading)
         except self._ray.exceptions.RayError as error:
-            why = f"node {name}: an engine cannot be started: {_reason(error)}"
+            why = f"node {name}: an engine cannot be started: {reason(error)}"
             self._lose(engine, ModelError(why, "is as2d installed there?"))
             return
         if isinstance(loaded, Loaded) and loaded.version != version("as2d"):
@@ -155,7 +155,7 @@ class Fleet:
         try:
             sent = self._next(sending)
         except self._ray.exceptions.RayError as error:
-            lost = ModelError(f"node {engine.node.name}: an engine was lost: {_reason(error)}")
+            lost = ModelError(f"node {engine.node.name}: an engine was lost: {reason(error)}")
             self._lose(engine, lost)
             return
         if sent is None:
@@ -189,7 +189,7 @@ class Fleet:
                 desk.read(number, news, next(reader))
                 return
         except self._ray.exceptions.RayError as error:
-            desk.give_up(number, DecodeError(f"its reading was lost: {_reason(error)}"))
+            desk.give_up(number, DecodeError(f"its reading was lost: {reason(error)}"))
         del self._readers[reader]
 
     def _lose(self, engine: Engine, error: As2dError) -> None:
@@ -217,8 +217,3 @@ def _sendable(item: Item) -> Item:
         return replace(item, input=replace(given, path=anchored(given.path)), given=given.name)
     given.stream.seek(0)
     return replace(item, input=Input(given.path, given.subfolder), bytes=given.stream.read())
-
-
-def _reason(error: Exception) -> str:
-    """Return the first line of what Ray has to say."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

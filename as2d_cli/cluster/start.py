@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from as2d_cli.device import usable_cpus
-from as2d_cli.errors import PluginError
+from as2d_cli.errors import PluginError, RequestError
 from as2d_cli.printable import printable
 
 _QUIET = {
@@ -20,13 +21,18 @@ _QUIET = {
     "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1",  # else SIGTERM shows where it met native code
 }
 
+_AUTO = "auto"
+_HINT = "--address is that of its head, as HOST:PORT, or auto"
+_PATIENCE_S = 10.0
+"""How long a cluster may take to answer at all."""
+
 
 @contextmanager
 def connected(address: str | None) -> Iterator[Any]:
     """Give Ray's module, connected to the cluster at `address`; None: to one that lasts as long as the block.
 
     A connection that the calling program has already is used and kept. Raises `PluginError` if Ray is not
-    installed, or the cluster cannot be reached.
+    installed, or the cluster cannot be reached, `RequestError` for what cannot be one's address.
     """
     os.environ.update(_QUIET)
     try:
@@ -40,8 +46,9 @@ def connected(address: str | None) -> Iterator[Any]:
         return
     with _own_signals():
         _init(ray, address)
-    # what happens to engines is told by us; Ray prints it to stdout, log_to_driver or not
-    ray._private.worker._worker_logs_enabled = False
+    # what happens to engines is told by us; Ray prints it to stdout, log_to_driver or not, and has no option
+    with suppress(AttributeError):  # a version may do without
+        ray._private.worker._worker_logs_enabled = False
     try:
         yield ray
     finally:
@@ -73,6 +80,8 @@ def _own_signals() -> Iterator[None]:
 
 
 def _init(ray: Any, address: str | None) -> None:  # noqa: ANN401 - a module
+    if address not in (None, _AUTO):
+        _find(address)
     here = {"num_cpus": usable_cpus(), "include_dashboard": False}
     try:
         ray.init(
@@ -82,8 +91,27 @@ def _init(ray: Any, address: str | None) -> None:  # noqa: ANN401 - a module
             **(here if address is None else {}),
         )
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-        where = printable(address) if address else "on this machine"
-        raise PluginError(
-            f"the Ray cluster {where} cannot be reached: {str(error).splitlines()[0]}",
-            "--address is that of its head, as HOST:PORT, or auto",
-        ) from error
+        raise _unreachable(address or "on this machine", reason(error)) from error
+
+
+def _find(address: str) -> None:
+    """Raise `PluginError` if nobody answers there, which Ray takes minutes to find out.
+
+    Raises `RequestError` for what cannot be an address.
+    """
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or "/" in host:
+        raise RequestError(f"{printable(address)} is no address of a Ray cluster", _HINT)
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE_S).close()
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise _unreachable(address, reason(error)) from error
+
+
+def _unreachable(where: str, why: str) -> PluginError:
+    return PluginError(f"the Ray cluster {printable(where)} cannot be reached: {why}", _HINT)
+
+
+def reason(error: Exception) -> str:
+    """Return the first line of what Ray or the system has to say."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -10,7 +10,7 @@ from as2d_cli.cluster.nodes import MAX_DEATHS, nodes_of
 from as2d_cli.cluster.pieces import Loaded
 from as2d_cli.cluster.start import connected
 from as2d_cli.decoding.protocols import TargetSpec
-from as2d_cli.errors import ModelError, PluginError
+from as2d_cli.errors import ModelError, PluginError, RequestError
 from as2d_cli.types import FeatureSpec, Request
 
 GB = 10**9
@@ -32,6 +32,19 @@ def test_without_ray_one_line_says_what_to_install(monkeypatch):
         connected(None).__enter__()
     assert missing.value.hint == "pip install 'as2d[ray]'"
     assert exit_code(missing.value) is ExitCode.UNAVAILABLE
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "nobody.invalid:6379", "127.0.0.1:99999", "a..b:1"])
+def test_a_cluster_that_does_not_answer_is_told_of_at_once(address):
+    with pytest.raises(PluginError, match="cannot be reached: ") as unreachable:
+        connected(address).__enter__()
+    assert "HOST:PORT" in unreachable.value.hint
+
+
+@pytest.mark.parametrize("address", ["head", "local", "ray://head:10001", ":6379", "head:x"])
+def test_what_cannot_be_the_address_of_a_cluster_is_refused(address):
+    with pytest.raises(RequestError, match="is no address of a Ray cluster"):
+        connected(address).__enter__()
 
 
 def test_the_local_engine_imports_neither_ray_nor_what_reaches_far_files():
