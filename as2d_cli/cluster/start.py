@@ -113,5 +113,7 @@ def _unreachable(where: str, why: str) -> PluginError:
 
 
 def reason(error: Exception) -> str:
-    """Return the first line of what Ray or the system has to say."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    """Return the line that matters of what Ray or the system says: a traceback's last, else the first."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    is_traceback = any("Traceback (most" in line or line.startswith('File "') for line in lines)
+    return (lines or [type(error).__name__])[-1 if is_traceback else 0]

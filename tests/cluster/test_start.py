@@ -8,7 +8,7 @@ import pytest
 from as2d_cli.cli.exit_codes import ExitCode, exit_code
 from as2d_cli.cluster.nodes import MAX_DEATHS, nodes_of
 from as2d_cli.cluster.pieces import Loaded
-from as2d_cli.cluster.start import connected
+from as2d_cli.cluster.start import connected, reason
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.errors import ModelError, PluginError, RequestError
 from as2d_cli.types import FeatureSpec, Request
@@ -45,6 +45,22 @@ def test_a_cluster_that_does_not_answer_is_told_of_at_once(address):
 def test_what_cannot_be_the_address_of_a_cluster_is_refused(address):
     with pytest.raises(RequestError, match="is no address of a Ray cluster"):
         connected(address).__enter__()
+
+
+@pytest.mark.parametrize(
+    ("told", "line"),
+    [
+        ("The actor died.\n\tclass_name: Station\n", "The actor died."),
+        (
+            "The actor died\ntraceback: Traceback (most recent call last):\n ^^^\nImportError: x",
+            "ImportError: x",
+        ),
+        ('ray::Station.load()\n  File "a.py", line 1\nKeyError: 1', "KeyError: 1"),
+        ("", "OSError"),
+    ],
+)
+def test_of_what_ray_tells_one_line_is_passed_on(told, line):
+    assert reason(OSError(told)) == line
 
 
 def test_the_local_engine_imports_neither_ray_nor_what_reaches_far_files():
