@@ -76,7 +76,8 @@ def _measured(clips: Sequence[Clip], count: int, seconds: int, options: Sequence
 def _cuts(clips: Sequence[Clip], seconds: int) -> Iterator[Samples]:
     """Yield pieces of all the speech, over and over."""
     blocks = (block for clip in cycle(clips) for block in open_audio(clip.path).blocks())
-    held, length = np.zeros(0, np.float32), seconds * SAMPLE_RATE_HZ
+    held: Samples = np.zeros(0, np.float32)
+    length = seconds * SAMPLE_RATE_HZ
     while True:
         while len(held) < length:
             held = np.concatenate([held, next(blocks)])

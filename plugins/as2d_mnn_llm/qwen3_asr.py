@@ -96,7 +96,8 @@ def positions(count: int, width: int) -> NDArray[np.float32]:
     half = width // 2
     rates = np.exp(-np.log(10_000) / (half - 1) * np.arange(half, dtype=np.float32))
     angles = np.arange(count, dtype=np.float32)[:, None] * rates
-    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)
+    both: NDArray[np.float32] = np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)
+    return both
 
 
 def prompt(request: Request) -> Prompt:

@@ -51,7 +51,7 @@ class SplicedEngine(Engine):
         self._width = _width(folder, model)
         paths = {key: _path(folder, files, key, usual) for key, usual in _FILES.items()}
         self._table = _table(paths["embedding_file"], self._width)
-        self._sound = np.empty((0, self._width), np.uint16)
+        self._sound: NDArray[np.uint16] = np.empty((0, self._width), np.uint16)
         self._second = 0
         region = max(_ROWS * self._width * _BFLOAT16_BYTES, _APART_BYTES)
         self._region_rows = -(-region // (self._width * _BFLOAT16_BYTES))

@@ -149,7 +149,8 @@ class WhisperModel:
 
 def _positions(start: int, rows: int, model: WhisperModel) -> NDArray[np.intp]:
     """Positions of the rows; a padding row past the end of the context takes the last one."""
-    return np.minimum(np.arange(start, start + rows), model.facts.n_text_positions - 1)
+    positions: NDArray[np.intp] = np.minimum(np.arange(start, start + rows), model.facts.n_text_positions - 1)
+    return positions
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ class Rules:
         self._kept = model.kept
         if self._kept is not None:
             self.allowed = len(self._kept)
-            self._always = np.empty(0, np.intp)
+            self._always: NDArray[np.intp] = np.empty(0, np.intp)
             self._first = np.flatnonzero(np.isin(self._kept, model.facts.suppress_begin))
             return
         self.allowed = end + 1
