@@ -8,13 +8,16 @@ from typing import Any
 
 from as2d_cli.cluster.nodes import Node, nodes_of
 from as2d_cli.cluster.pieces import FilePiece, Loaded, Piece, Sent
+from as2d_cli.cluster.start import no_answer
 from as2d_cli.cluster.station import Station
-from as2d_cli.errors import As2dError, ModelError
+from as2d_cli.errors import As2dError, ModelError, PluginError
 from as2d_cli.report import NodeReport
 from as2d_cli.requests import BatchRequest
 
 _LOOK_S = 2.0
 """How often to look for nodes that came or went."""
+_HEAD_S = 20.0
+"""How long the cluster's head may be gone."""
 _END_S = 2.0
 """How long engines are waited for that are to be killed: some may not have begun."""
 _BESIDE = "beside"
@@ -57,6 +60,7 @@ class Crew:
         self._engines: dict[int, Engine] = {}
         self._started = 0
         self._looked = -_LOOK_S
+        self._answered = time.monotonic()
         self._error: As2dError | None = None
         self._paused_before = 0  # by engines that are gone
 
@@ -84,6 +88,8 @@ class Crew:
         if time.monotonic() - self._looked < _LOOK_S:
             return
         self._looked = time.monotonic()
+        if not self._has_head():
+            return
         threads = self._asked.cluster.threads if self._asked.cluster else None
         alive = {node.id: node for node in nodes_of(self._ray.nodes(), threads)}
         for node in self._nodes.values():
@@ -94,6 +100,18 @@ class Crew:
                 self._start(node)
         if not self._engines:
             raise self._error or ModelError("the Ray cluster has no node with processors")
+
+    def _has_head(self) -> bool:
+        """Tell whether the cluster's head answers. Raises `PluginError` if it has not for long.
+
+        Ray itself would wait, for a minute, and then end the program.
+        """
+        why = no_answer(self._ray.get_runtime_context().gcs_address)
+        if why is None:
+            self._answered = time.monotonic()
+        elif time.monotonic() - self._answered > _HEAD_S:
+            raise PluginError(f"the head of the Ray cluster is gone: {why}", "start it, and this run, again")
+        return why is None
 
     def _start(self, node: Node) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy

@@ -102,10 +102,19 @@ def _find(address: str) -> None:
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or "/" in host:
         raise RequestError(f"{printable(address)} is no address of a Ray cluster", _HINT)
+    why = no_answer(address)
+    if why is not None:
+        raise _unreachable(address, why)
+
+
+def no_answer(address: str) -> str | None:
+    """Return why nobody answers at `HOST:PORT`, None if somebody does."""
+    host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _PATIENCE_S).close()
     except (OSError, OverflowError, UnicodeError) as error:
-        raise _unreachable(address, reason(error)) from error
+        return reason(error)
+    return None
 
 
 def _unreachable(where: str, why: str) -> PluginError:

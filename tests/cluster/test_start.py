@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from as2d_cli.cli.exit_codes import ExitCode, exit_code
+from as2d_cli.cluster.crew import Crew
 from as2d_cli.cluster.nodes import MAX_DEATHS, nodes_of
 from as2d_cli.cluster.pieces import Loaded
 from as2d_cli.cluster.start import connected, reason
@@ -45,6 +46,21 @@ def test_a_cluster_that_does_not_answer_is_told_of_at_once(address):
 def test_what_cannot_be_the_address_of_a_cluster_is_refused(address):
     with pytest.raises(RequestError, match="is no address of a Ray cluster"):
         connected(address).__enter__()
+
+
+def test_a_run_whose_cluster_has_lost_its_head_ends_before_ray_ends_the_program(monkeypatch):
+    class Headless:
+        gcs_address = "127.0.0.1:1"
+
+        def get_runtime_context(self):
+            return self
+
+    crew = Crew(Headless(), None)
+    crew.recruit()  # it may come back
+    monkeypatch.setattr("as2d_cli.cluster.crew._HEAD_S", 0.0)
+    monkeypatch.setattr("as2d_cli.cluster.crew._LOOK_S", 0.0)
+    with pytest.raises(PluginError, match="the head of the Ray cluster is gone: "):
+        crew.recruit()
 
 
 @pytest.mark.parametrize(
