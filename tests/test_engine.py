@@ -354,6 +354,8 @@ def test_what_was_said_before_is_looked_up():
 
 DEAR = PlainCosts(encode_ms=0.1, token_ms=0.001)
 """By these, every window with drafts takes far too long."""
+CHEAP = PlainCosts(encode_ms=60_000.0, token_ms=1_000.0)
+"""By these, none does, however busy the machine."""
 
 
 def test_a_guard_that_sees_a_loss_stops_the_drafts_also_of_windows_in_work(plain):
@@ -366,7 +368,7 @@ def test_a_guard_that_sees_a_loss_stops_the_drafts_also_of_windows_in_work(plain
 
 
 def test_a_guard_that_is_content_changes_nothing(plain):
-    guard = DraftGuard(PlainCosts(encode_ms=60_000.0, token_ms=1.0))
+    guard = DraftGuard(CHEAP)
     with Engine(settings({"encode_ms": 100.0, "step_ms": 3.0}, {})) as engine:
         outcomes = list(engine.run(tasks(6), guard=guard))
     assert tokens(outcomes) == plain
@@ -383,7 +385,7 @@ def test_a_target_that_shares_its_threads_gets_them_back_while_drafts_are_stoppe
         assert tokens(engine.run(tasks(6), guard=guard)) == plain
         assert engine.process_ids[0] != before, "it was loaded again, with the work that it had"
         again = engine.process_ids[0]
-        assert tokens(engine.run(tasks(6), guard=DraftGuard(PlainCosts(60_000.0, 1.0)))) == plain
+        assert tokens(engine.run(tasks(6), guard=DraftGuard(CHEAP))) == plain
         assert engine.process_ids[0] != again
 
 
