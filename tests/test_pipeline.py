@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from as2d_cli.comparison import Compared
+from as2d_cli.comparison import Compared, Comparison
 from as2d_cli.engine import Engine, EngineSettings, WindowOutcome
 from as2d_cli.errors import DecodeError
 from as2d_cli.messages import ModelRef
@@ -126,6 +126,8 @@ def test_a_difference_is_counted_and_says_where_it_is(sound):
     start_s = work.parts[1][0].start_s
     assert found.differing == ((0, start_s),)
     assert 20 < start_s <= 30
+    assert both.taken(7).differing == ((7, start_s),)
+    assert both.found == Comparison(), "what was taken is not taken again"
 
 
 def silent(tmp_path, name, seconds):

@@ -154,3 +154,11 @@ def test_the_reader_gives_the_windows_of_the_local_engine_the_first_spoken_one_b
     assert all(np.array_equal(one.samples, other.samples) for one, other in zip(given, expected, strict=True))
     assert (end.duration_s, end.error, end.content.size) == (400.0, None, path.stat().st_size)
     assert WHOLE not in runs[0].indexes
+
+
+def test_a_file_that_comes_twice_is_compared_once(heard):
+    table, found = desk(heard, files=2), Comparison(windows=2, identical=2)
+    table.next_for(1, 1)
+    for _ in range(2):
+        table.decoded_file(1, DecodedFile(0, FileWork(Path("0.wav")), None, found))
+    assert table.comparison == found
