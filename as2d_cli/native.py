@@ -1,4 +1,4 @@
-"""Imports extension modules that the C library refuses for wanting an executable stack without need.
+"""Native code kept in order: what it prints, and modules that want an executable stack without need.
 
 Since glibc 2.41 (January 2025) a shared object whose GNU_STACK header asks for one is not loaded into a
 process without. MNN's wheels ask, by assembly files that do not say otherwise: no code of theirs runs on the
@@ -14,6 +14,8 @@ import importlib.util
 import os
 import struct
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -47,8 +49,10 @@ def import_cleared(name: str, file: Path) -> ModuleType:
         opened.write(cleared(elf))
     path = f"/proc/self/fd/{memory}"
     loader = ExtensionFileLoader(name, path)
-    module = importlib.util.module_from_spec(ModuleSpec(name, loader, origin=path))
+    spec = ModuleSpec(name, loader, origin=path)
+    module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
+    module.__file__ = loader.path = spec.origin = str(file)  # what asks where it is wants the file
     sys.modules[name] = module
     return module
 
@@ -68,3 +72,18 @@ def cleared(elf: bytes) -> bytes:
         if kind == _GNU_STACK:
             struct.pack_into("<I", patched, at + 4, flags & ~_EXECUTABLE)
     return bytes(patched)
+
+
+@contextmanager
+def stdout_to(descriptor: int) -> Iterator[None]:
+    """Have what is printed to file descriptor 1 go to another one, also by native code."""
+    sys.stdout.flush()
+    saved = os.dup(1)
+    os.dup2(descriptor, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        ctypes.CDLL(None).fflush(None)  # C has a buffer of its own, which may be flushed at exit only
+        os.dup2(saved, 1)
+        os.close(saved)

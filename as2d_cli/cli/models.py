@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +13,7 @@ from as2d_cli import cache, plugins, weights
 from as2d_cli.cli.columns import print_table
 from as2d_cli.cli.fetch_progress import shown_progress
 from as2d_cli.errors import As2dError, ModelError
+from as2d_cli.native import stdout_to
 from as2d_cli.printable import printable
 from as2d_cli.registry import ModelEntry, load_registry
 
@@ -136,7 +133,7 @@ def export(
 
     Prints what to put into models.toml to use it. Most checkpoints need the extra as2d[export].
     """
-    with _chatter_on_stderr():
+    with stdout_to(2):  # keep stdout for results: converters print to it
         plugins.export(plugin, source, to, bits)
     files = sorted(path.relative_to(to).as_posix() for path in to.rglob("*") if path.is_file())
     folder, names = json.dumps(str(to.absolute())), json.dumps(files)
@@ -153,20 +150,6 @@ def remove(
         with shown_progress() as progress:
             removed = weights.remove(name, progress)
         typer.echo(f"{name}: {'removed' if removed else 'was not in the cache'}", err=True)
-
-
-@contextmanager
-def _chatter_on_stderr() -> Iterator[None]:
-    """Keep stdout for results: converters print to file descriptor 1."""
-    sys.stdout.flush()
-    saved = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        yield
-    finally:
-        sys.stdout.flush()
-        os.dup2(saved, 1)
-        os.close(saved)
 
 
 def _row(entry: ModelEntry) -> _Row:

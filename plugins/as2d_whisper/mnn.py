@@ -7,9 +7,7 @@ integer, and prints to file descriptor 1 when it starts.
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
-from as2d_cli.native import import_native
+from as2d_cli.native import import_native, stdout_to
 
 _MEMORY_LOW = 2  # keep quantised weights quantised
-
-
-@contextmanager
-def quiet_stdout() -> Iterator[None]:
-    """Point file descriptor 1 at the null device while native code may print to it."""
-    sys.stdout.flush()
-    saved = os.dup(1)
-    null = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(null, 1)
-        yield
-    finally:
-        os.dup2(saved, 1)
-        os.close(null)
-        os.close(saved)
 
 
 class Var:
@@ -81,7 +64,7 @@ class Graph:
         for file in (path, weights):
             if not file.is_file():
                 raise ModelError(f"{file}: missing", "as2d models verify, then as2d models pull")
-        with quiet_stdout():
+        with Path(os.devnull).open("wb") as nowhere, stdout_to(nowhere.fileno()):
             import_native("_mnncengine")
             from MNN import nn  # importing it prints
 

@@ -113,8 +113,9 @@ def test_each_error_has_its_exit_code(error, code):
 
 
 def test_completion_for_a_shell_can_be_shown(as2d):
-    ended = as2d("--show-completion", "bash")
+    ended = as2d("--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
     assert ended.code == 0
+    assert "_AS2D_COMPLETE" in ended.out
 
 
 @pytest.mark.parametrize(
