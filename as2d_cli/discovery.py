@@ -113,7 +113,9 @@ def _absent(name: str, others: list[EntryPoint]) -> PluginError:
     if allowed is not None and name not in allowed:
         return PluginError(f"plugin {name!r} is not among AS2D_LOAD_PLUGINS", "add it there, or unset that")
     known = [info.name for info in list_plugins()]
-    return PluginError(f"there is no plugin called {name!r}", suggestion(name, known))
+    near = suggestion(name, known, "as2d plugins list")
+    hint = f"{near}; a plugin is an entry point of the group {hookspecs.GROUP}"
+    return PluginError(f"there is no plugin called {name!r}", hint)
 
 
 def _hooks(module: str) -> tuple[str, ...] | None:

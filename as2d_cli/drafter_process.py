@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from as2d_cli import plugins
 from as2d_cli.decoding.protocols import DrafterSpec, TargetSpec
 from as2d_cli.messages import LOADING, Attach, DrafterReady, Failed, Job, ModelRef
 from as2d_cli.processes import MAX_DEATHS, Worker
@@ -36,7 +37,7 @@ class DrafterProcess:
         if isinstance(message, DrafterReady):
             self.spec = message.spec
             return message.spec
-        reason = message.error.message if isinstance(message, Failed) else self.worker.how_it_ended()
+        reason = message.error.with_hint if isinstance(message, Failed) else self.worker.how_it_ended()
         self._note(f"going on without the drafter: {reason}")
         self.worker.kill()
         return None
@@ -74,12 +75,12 @@ class DrafterProcess:
         if isinstance(message, DrafterReady):
             self.attach(attach)
         elif isinstance(message, Failed) and message.id == LOADING:
-            return self if self._restart(f"the drafter cannot be loaded: {message.error.message}") else None
+            return self if self._restart(f"the drafter cannot be loaded: {message.error.with_hint}") else None
         elif isinstance(message, Failed):
             self._waiting -= 1
             self._failures += 1
             if self._failures == 1:
-                self._note(f"a draft failed, which costs only speed: {message.error.message}")
+                self._note(plugins.failed_draft(self._models[0].entry.plugin, message.error))
         else:
             self._waiting -= 1
         return self

@@ -26,6 +26,11 @@ class As2dError(Exception):
         self.hint = None if hint is None else one_line(str(hint))  # of a plugin, it may be anything
         super().__init__(self.message)
 
+    @property
+    def with_hint(self) -> str:
+        """The message and the hint, for where there is one line only."""
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
     def __reduce__(self) -> tuple[type[As2dError], tuple[str, str | None]]:
         """Cross a process boundary as what every process knows: the nearest class from here, and text."""
         known = next(one for one in type(self).__mro__ if one.__module__ == __name__)

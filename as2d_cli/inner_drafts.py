@@ -6,6 +6,7 @@ from as2d_cli.decoding import EMPTY, DraftReader, finished_draft
 from as2d_cli.decoding.inner import DraftView, Earlier, InnerDrafter, states_of
 from as2d_cli.decoding.protocols import TargetSession
 from as2d_cli.errors import As2dError, DecodeError, described
+from as2d_cli.plugins import show_where
 from as2d_cli.types import Request
 
 MAX_EARLIER = 2000
@@ -20,8 +21,9 @@ class InnerDrafts:
     a text that it could not have had.
     """
 
-    def __init__(self, drafter: InnerDrafter, vocab_size: int) -> None:
-        """Draft for a target with `vocab_size` ids."""
+    def __init__(self, drafter: InnerDrafter, vocab_size: int, plugin: str) -> None:
+        """Draft for a target with `vocab_size` ids; the drafter is of the plugin of this name."""
+        self.plugin = plugin
         self._drafter = drafter
         self._vocab_size = vocab_size
         self._texts: dict[tuple[int, int], tuple[int, ...]] = {}
@@ -43,6 +45,7 @@ class InnerDrafts:
         except As2dError:
             raise
         except BaseException as error:  # a drafter may fail in any way, and may only ever cost speed
+            show_where(error)
             raise DecodeError(f"the drafter failed: {described(error)}") from error
 
     def remember(self, place: tuple[int, int], tokens: tuple[int, ...]) -> None:

@@ -93,7 +93,7 @@ def _fetched_drafter(entry: ModelEntry | None, display: Display) -> ModelRef | N
         plugins.drafts_inside(entry)
         return _fetched(entry, DRAFTER_THREADS, display)
     except PluginError as error:
-        display.note(f"going on without the drafter: {error.message}")
+        display.note(f"going on without the drafter: {error.with_hint}")
         return None
 
 

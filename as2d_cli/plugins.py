@@ -8,25 +8,29 @@ them.
 
 Only the plugin that a model asks for is imported, so a broken other one cannot break the run; whatever goes
 wrong in one becomes a `PluginError` that names it. `AS2D_DEBUG_PLUGINS=1` lets the plugin's own error
-through instead, and traces hook calls on stderr.
+through instead, shows where one comes from, and traces hook calls on stderr.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from importlib.metadata import EntryPoint
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import pluggy
 
 from as2d_cli import hookspecs
-from as2d_cli.discovery import PluginInfo, describe, find_plugin
-from as2d_cli.errors import ModelError, PluginError, RegistryError, RequestError, described
+from as2d_cli.discovery import HOOKS, PluginInfo, describe, find_plugin
+from as2d_cli.errors import As2dError, ModelError, PluginError, RegistryError, RequestError, described
 from as2d_cli.registry import ModelEntry, OptionValue
+from as2d_cli.tables import suggestion
 
 if TYPE_CHECKING:  # numpy comes with it, and `models list` has no use for numpy
     from as2d_cli.decoding.inner import InnerDrafter
@@ -52,10 +56,8 @@ def load_plugin(name: str) -> pluggy.HookRelay:
         manager.register(_import(found), name)
         manager.check_pending()
     except pluggy.PluginValidationError as error:
-        why = str(error).partition("\n")[0]
-        raise PluginError(
-            f"{describe(found)} does not fit this version: {why}", "update the plugin"
-        ) from error
+        why, allowed = _misfit(str(error))
+        raise PluginError(f"{describe(found)} does not fit this version: {why}", allowed) from error
     return manager.hook
 
 
@@ -152,7 +154,7 @@ def _answered(entry: ModelEntry, answer: T | None, deed: str, parts: Sequence[st
     if answer is None or answer is False:
         raise PluginError(
             f"model {entry.name!r}: {_info(entry.plugin)} does not {deed}",
-            "check the model's plugin and role in models.toml",
+            "check the model's plugin and role in models.toml, and that the hook is marked with @hookimpl",
         )
     missing = [part for part in parts if not hasattr(answer, part)]
     if missing:
@@ -162,6 +164,31 @@ def _answered(entry: ModelEntry, answer: T | None, deed: str, parts: Sequence[st
             "update the plugin",
         )
     return answer
+
+
+def _misfit(error: str) -> tuple[str, str]:
+    """Return what pluggy found wrong, on one line, and what would be right.
+
+    It names the hook first, then the implementation, and last the arguments that there are not.
+    """
+    first, *others = error.splitlines()
+    why = ": ".join([first, *others[1:]])
+    named = re.search(r"hook '(\w+)'", first)
+    hook = named[1] if named else ""
+    if hook not in HOOKS:
+        return why, suggestion(hook, HOOKS)
+    return why, f"arguments of {hook}: {', '.join(signature(getattr(hookspecs, hook)).parameters)}"
+
+
+def failed_draft(plugin: str, error: As2dError) -> str:
+    """Return what is told of the first draft that failed."""
+    return f"a draft of {_info(plugin)} failed, which costs only speed: {error.with_hint}"
+
+
+def show_where(error: BaseException) -> None:
+    """Write the traceback of an error of foreign code to stderr, if `AS2D_DEBUG_PLUGINS` asks for it."""
+    if _is_debugging():
+        traceback.print_exception(error)
 
 
 def _info(name: str) -> PluginInfo:

@@ -81,7 +81,8 @@ class Registry:
     def model(self, name: str) -> ModelEntry:
         """Return the model called `name`. Raises `RegistryError` with the nearest names."""
         if name not in self.models:
-            hint = suggestion(name, self.models, "as2d models list")
+            own = user_registry_file() or _configured()
+            hint = f"{suggestion(name, self.models, 'as2d models list')}; your own are read from {own}"
             raise RegistryError(f"there is no model called {name!r}", hint)
         return self.models[name]
 

@@ -80,7 +80,7 @@ def _inner_drafts(target: Target, model: ModelRef) -> tuple[InnerDrafts | None, 
         drafter = plugins.load_inner_drafter(model.entry, model.path, model.threads, target.tokenizer)
     except As2dError as error:
         return None, error
-    return InnerDrafts(drafter, target.spec.vocab_size), None
+    return InnerDrafts(drafter, target.spec.vocab_size, model.entry.plugin), None
 
 
 def run_drafter(pipe: Connection, model: ModelRef, target: ModelRef) -> None:
@@ -109,6 +109,7 @@ def plugin_errors(model: str) -> Iterator[None]:
     except As2dError:
         raise
     except BaseException as error:
+        plugins.show_where(error)
         raise DecodeError(f"the {model} failed: {described(error)}") from error
 
 
@@ -129,6 +130,7 @@ def serving(pipe: Connection) -> Iterator[None]:
     except BaseException as error:  # whatever a plugin may raise: one line from the main process
         if os.environ.get("AS2D_DEBUG"):
             raise
+        plugins.show_where(error)
         with suppress(OSError):
             pipe.send(Failed(LOADING, ModelError(f"a model failed: {described(error)}")))
         raise SystemExit(1) from error
@@ -221,7 +223,7 @@ class TargetWorker:
         except As2dError as error:
             if not self._inner_failed:
                 self._inner_failed = True
-                pipe.send(Told(f"a draft failed, which costs only speed: {error.message}"))
+                pipe.send(Told(plugins.failed_draft(inner.plugin, error)))
             return EMPTY
 
     @property

@@ -59,10 +59,11 @@ def test_a_module_that_is_not_there_or_is_no_python_is_listed_without_hooks(inst
     assert listed()["odd"].roles == ()
 
 
-def test_an_unknown_plugin_is_answered_with_the_nearest_name():
+def test_an_unknown_plugin_is_answered_with_the_nearest_name_and_what_makes_a_plugin():
     with pytest.raises(PluginError, match="no plugin called 'toyy'") as caught:
         find_plugin("toyy")
-    assert "did you mean 'toy'?" in str(caught.value.hint)
+    assert "did you mean 'toy'? see: as2d plugins list; " in str(caught.value.hint)
+    assert "as2d.v1" in str(caught.value.hint)
 
 
 def test_two_packages_with_the_same_plugin_name_are_refused(installed):

@@ -156,7 +156,8 @@ def test_a_drafter_that_fails_in_every_window_is_told_of_once(plain):
         assert tokens(engine.run(tasks(6))) == plain
         assert engine.is_drafting
     assert len(notes) == 1
-    assert "costs only speed" in notes[0]
+    assert notes[0].startswith("a draft of plugin 'scripted' (as2d")
+    assert "costs only speed: the scripted drafter fails before token 3" in notes[0]
 
 
 def test_a_drafter_that_cannot_be_loaded_is_done_without(plain):
@@ -164,9 +165,11 @@ def test_a_drafter_that_cannot_be_loaded_is_done_without(plain):
     with Engine(settings(drafter={"no_such_option": 1}), note=notes.append) as engine:
         assert tokens(engine.run(tasks(6))) == plain
         assert not engine.is_drafting
-    assert notes == [
+    assert len(notes) == 1
+    assert notes[0].startswith(
         "going on without the drafter: model 'hearer': the scripted plugin has no option 'no_such_option'"
-    ]
+        " (options: "
+    )
 
 
 @pytest.mark.parametrize("drafter", [None, {"error_rate": 0.9}], ids=["alone", "with drafter"])

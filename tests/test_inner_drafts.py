@@ -4,6 +4,7 @@ from as2d_cli.decoding import EMPTY
 from as2d_cli.errors import DecodeError
 from as2d_cli.inner_drafts import MAX_EARLIER, InnerDrafts
 from as2d_cli.types import Request
+from as2d_cli.workers import plugin_errors
 from as2d_scripted import ScriptedSession
 
 
@@ -31,7 +32,7 @@ def session(language="en"):
 
 def test_a_window_sees_only_windows_before_it_in_order():
     recorder = Recorder()
-    drafts = InnerDrafts(recorder, 10)
+    drafts = InnerDrafts(recorder, 10, "scripted")
     for place in ((1, 0), (0, 1), (0, 0), (1, 1)):
         drafts.remember(place, (sum(place),))
     drafts.draft((1, 0), Request(), session())
@@ -42,7 +43,7 @@ def test_a_window_sees_only_windows_before_it_in_order():
 
 
 def test_the_draft_is_complete_and_ids_that_the_target_lacks_are_harmless():
-    reader = InnerDrafts(Recorder([3, 11]), 10).draft((0, 0), Request(), session())
+    reader = InnerDrafts(Recorder([3, 11]), 10, "scripted").draft((0, 0), Request(), session())
     assert reader.snapshot() == 2
     assert reader.complete
     assert reader.ids(0, 2) == [3, 0]
@@ -50,7 +51,7 @@ def test_the_draft_is_complete_and_ids_that_the_target_lacks_are_harmless():
 
 def test_it_is_shown_the_request_and_the_encoder_output():
     recorder, opened = Recorder(), session()
-    InnerDrafts(recorder, 10).draft((2, 3), Request(prompt="so"), opened)
+    InnerDrafts(recorder, 10, "scripted").draft((2, 3), Request(prompt="so"), opened)
     view = recorder.views[0]
     assert (view.group, view.index, view.request.prompt) == (2, 3, "so")
     assert view.states is opened.states
@@ -58,19 +59,30 @@ def test_it_is_shown_the_request_and_the_encoder_output():
 
 def test_in_a_language_that_it_does_not_draft_it_is_not_asked():
     recorder = Recorder()
-    assert InnerDrafts(recorder, 10).draft((0, 0), Request(), session("de")) is EMPTY
+    assert InnerDrafts(recorder, 10, "scripted").draft((0, 0), Request(), session("de")) is EMPTY
     assert not recorder.views
 
 
 def test_whatever_it_raises_becomes_an_error_that_can_cross_processes():
-    drafts = InnerDrafts(Recorder(ZeroDivisionError("by nought")), 10)
+    drafts = InnerDrafts(Recorder(ZeroDivisionError("by nought")), 10, "scripted")
     with pytest.raises(DecodeError, match="ZeroDivisionError: by nought"):
         drafts.draft((0, 0), Request(), session())
 
 
+def test_debugging_plugins_shows_where_a_draft_went_wrong(monkeypatch, capsys):
+    for value in ("", "1"):
+        monkeypatch.setenv("AS2D_DEBUG_PLUGINS", value)
+        with pytest.raises(DecodeError), plugin_errors("drafter"):
+            raise ZeroDivisionError("by nought")
+        with pytest.raises(DecodeError):
+            InnerDrafts(Recorder(ValueError("boo")), 10, "scripted").draft((0, 0), Request(), session())
+        shown = capsys.readouterr().err
+        assert [shown.count(f'File "{__file__}"') > 1, "boo" in shown, "nought" in shown] == [bool(value)] * 3
+
+
 def test_only_the_latest_windows_are_kept():
     recorder = Recorder()
-    drafts = InnerDrafts(recorder, 10)
+    drafts = InnerDrafts(recorder, 10, "scripted")
     for index in range(MAX_EARLIER + 5):
         drafts.remember((0, index), (index,))
     drafts.draft((1, 0), Request(), session())
@@ -81,4 +93,4 @@ def test_only_the_latest_windows_are_kept():
 @pytest.mark.parametrize("answer", [[2**40], [None], 7, SystemExit(0)], ids=repr)
 def test_whatever_is_wrong_with_a_draft_is_an_error_of_the_draft(answer):
     with pytest.raises(DecodeError, match="the drafter failed"):
-        InnerDrafts(Recorder(answer), 10).draft((0, 0), Request(), session())
+        InnerDrafts(Recorder(answer), 10, "scripted").draft((0, 0), Request(), session())

@@ -5,11 +5,13 @@ import sys
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from as2d_cli import plugins
 from as2d_cli.errors import PluginError
+from as2d_cli.hookspecs import hookimpl
 from as2d_cli.model_sources import PathSource
 from as2d_cli.registry import ModelEntry
 
@@ -57,8 +59,20 @@ def test_the_debug_variable_lets_the_plugins_own_error_through(monkeypatch):
 
 
 def test_a_misspelt_hook_is_an_error_that_names_it():
-    with pytest.raises(PluginError, match="as2d_load_targt"):
+    with pytest.raises(PluginError, match="as2d_load_targt") as caught:
         plugins.load_plugin("toy_misspelt")
+    assert "did you mean 'as2d_load_target'?" in caught.value.hint
+
+
+def test_an_argument_that_a_hook_does_not_have_is_named_with_those_that_it_has(monkeypatch):
+    @hookimpl
+    def as2d_load_drafter(entry, pth):
+        return None
+
+    monkeypatch.setattr(EntryPoint, "load", lambda self: SimpleNamespace(as2d_load_drafter=as2d_load_drafter))
+    with pytest.raises(PluginError, match=r"'as2d_load_drafter': .*'pth'") as caught:
+        plugins.load_plugin("toy")
+    assert caught.value.hint == "arguments of as2d_load_drafter: entry, path, threads"
 
 
 def test_a_hook_answers_for_the_entry_it_is_asked_for(tmp_path):

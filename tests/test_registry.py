@@ -139,11 +139,15 @@ def test_a_users_file_that_is_named_but_missing_is_an_error(tmp_path):
     assert "cannot be read" in refusal(tmp_path / "absent.toml").message
 
 
-def test_an_unknown_model_is_answered_with_the_nearest_name():
+def test_an_unknown_model_is_answered_with_the_nearest_name_and_the_place_of_ones_own(write, monkeypatch):
+    own = write(PATH_MODEL)
+    monkeypatch.setenv("AS2D_MODELS", str(own))
     with pytest.raises(RegistryError) as caught:
         load_registry().model("whisper-tiny.ne")
     assert "'whisper-tiny.ne'" in caught.value.message
-    assert caught.value.hint == "did you mean 'whisper-tiny.en'? see: as2d models list"
+    assert caught.value.hint == (
+        f"did you mean 'whisper-tiny.en'? see: as2d models list; your own are read from {own}"
+    )
 
 
 @pytest.mark.parametrize(
