@@ -27,7 +27,7 @@ _SIGNATURE: Final = re.compile(
 )
 """Parameters that let somebody in, and say nothing of which file: of S3, Google's storage and CloudFront."""
 _PASSWORD: Final = re.compile("^(?P<who>[^/:@]*):[^/]*@")
-_SECRETS: Final = re.compile(r"(?P<before>\bhttps?://)(?:[^/\s@]*@)?(?P<rest>[^\s?'\"]*)(?:\?[^\s'\")]*)?")
+_SECRETS: Final = re.compile(r"(?P<before>\bhttps?://)(?:[^/\s]*@)?(?P<rest>[^\s?]*)(?:\?\S*)?")
 
 
 def address(path: str | Path) -> str | None:
@@ -41,7 +41,7 @@ def address(path: str | Path) -> str | None:
         return None
     rest = found["rest"]
     if found["scheme"] in WEB and (query := _QUERY_BEFORE_NAME.search(rest)):
-        rest = rest[: query.start()] + query["name"] + (unquote(query["query"]) if query["name"] else "")
+        rest = rest[: query.start()] + query["name"] + (_unquoted(query["query"]) if query["name"] else "")
     return f"{found['scheme']}://{rest}"
 
 
@@ -52,12 +52,16 @@ def located(text: str) -> Path:
     'https:/host/talks/?%3Fid%3D1/a.wav'
     """
     if here := _THIS_MACHINE.fullmatch(text):
-        return Path(unquote(here["path"]))
+        return Path(_unquoted(here["path"]))
     file = _WEB_FILE.fullmatch(text)
     if file and not _QUERY_BEFORE_NAME.search(text):  # else it is such a path already
-        query = f"?{quote(file['query'], safe='')}" if file["query"] else ""
+        query = f"?{quote(file['query'], safe='', errors='surrogateescape')}" if file["query"] else ""
         return Path(file["folder"], query, file["name"])
     return Path(text)
+
+
+def _unquoted(text: str) -> str:
+    return unquote(text, errors="surrogateescape")  # as Python has names that are no UTF-8
 
 
 def flaw(text: str) -> str | None:

@@ -97,7 +97,7 @@ def files_in(where: str) -> list[Path] | None:
     if _scheme(where) in WEB:  # pages have no folders
         return None
     with _reached(where) as (system, name):
-        return _paths(where, system.find(name)) if system.isdir(name) else None
+        return _paths(where, name, system.find(name)) if system.isdir(name) else None
 
 
 def matching(where: str) -> list[Path] | None:
@@ -105,20 +105,23 @@ def matching(where: str) -> list[Path] | None:
     if _scheme(where) in WEB or not glob.has_magic(where):
         return None
     with _reached(where) as (system, name):
-        return None if system.exists(name) else _paths(where, system.glob(name))
+        return None if system.exists(name) else _paths(where, name, system.glob(name))
 
 
 def listed(where: str) -> frozenset[Path]:
     """Return what lies directly in a folder, nothing if there is no such folder. Raises `OSError`."""
     try:
         with _reached(where) as (system, name):
-            return frozenset(_paths(where, system.ls(name, detail=False)))
+            return frozenset(_paths(where, name, system.ls(name, detail=False)))
     except FileNotFoundError:
         return frozenset()
 
 
-def _paths(where: str, names: list[str]) -> list[Path]:
-    return [Path(f"{_scheme(where)}://{name.lstrip('/')}") for name in sorted(names)]
+def _paths(where: str, name: str, names: list[str]) -> list[Path]:
+    name = name.rstrip("/")
+    # with the host, which some stores leave out of their names
+    before = where.removesuffix(name) if where.endswith(name) else f"{_scheme(where)}://"
+    return [Path(before + one) for one in sorted(names)]
 
 
 def _scheme(where: str) -> str:

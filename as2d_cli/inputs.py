@@ -148,6 +148,10 @@ def _named(text: str, notes: list[str]) -> Iterable[Input]:
 def _written(text: str, notes: list[str]) -> list[Input]:
     """Return the input, or all in the folder, of which this is the path or address."""
     path = located(text)
+    if "\0" in str(path):  # nothing that asks the system takes such a name
+        path = Path(str(path).replace("\0", "?"))
+        message = f"{printable(str(path))}: no file has a NUL byte in its name"
+        return [Input(path, error=AudioError(message, "--null is for lists that end names so"))]
     if why := flaw(text):
         return [Input(path, error=AudioError(f"{printable(str(path))}: {why}"))]
     return _at(path, notes)

@@ -138,7 +138,7 @@ def _check_chosen(folder: Path) -> None:
             folder.mkdir(parents=True, exist_ok=True)
         elif read_only(where) is None:
             reach(where)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a name with a NUL byte
         made = "made" if where is None else "reached"
         raise RequestError(f"{name}: cannot be {made}: {reason(error)}", hint) from error
     if refusal := _refusal(folder):

@@ -32,6 +32,7 @@ def test_a_path_of_this_machine_is_no_address(text):
 @pytest.mark.parametrize("start", ["file://", "file://localhost", "file:"])
 def test_file_addresses_are_paths_of_this_machine(tmp_path, start):
     assert located(f"{start}{tmp_path}/a%20%C3%BC.wav") == tmp_path / "a ü.wav"
+    assert located(f"{start}{tmp_path}/%FF.wav") == tmp_path / "\udcff.wav"  # as os.fsdecode has it
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,7 @@ def test_file_addresses_are_paths_of_this_machine(tmp_path, start):
     [
         ("https://host/talks/a.wav?id=1&to=/b/c.mp3", "a.wav", None),
         ("https://host/get/?id=1", "get", None),
+        ("https://host/get?\udcff%FF", "get", None),
         ("http://[::1]:80/a%20b.wav?x", "a%20b.wav", None),
         ("https://host/a.wav#t=10", "a.wav", "https://host/a.wav"),
         (SIGNED, "a.wav", SIGNED.partition("#")[0]),
@@ -66,8 +68,16 @@ def test_who_asks_and_signatures_are_not_shown_but_other_numbers_are_other_files
     assert shown(Path("abfs://box@account/a.wav")) == "abfs://box@account/a.wav"
     assert (
         without_secrets(f"no such page: '{SIGNED}' (gone)")
-        == "no such page: 'https://host/talks/a.wav' (gone)"
+        == "no such page: 'https://host/talks/a.wav (gone)"
     )
+
+
+@pytest.mark.parametrize("where", ["http://who:p@55@host/a.wav", "https://host/it's.wav?(a)'b'\"&key=p@55"])
+def test_nothing_of_a_secret_is_left_in_what_a_library_says_whatever_stands_in_the_address(where):
+    said = without_secrets(f"Connection timeout to host {where} after 60 s")
+    assert said.startswith("Connection timeout to host http")
+    assert said.endswith(".wav after 60 s")
+    assert "55" not in said
 
 
 @pytest.mark.parametrize(

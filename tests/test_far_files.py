@@ -11,7 +11,7 @@ import pytest
 from as2d_cli.addresses import address
 from as2d_cli.batch import Batch
 from as2d_cli.errors import RequestError
-from as2d_cli.far_files import copy, exists, files_in, put, reach, size_and_time
+from as2d_cli.far_files import copy, exists, files_in, listed, matching, put, reach, size_and_time
 from as2d_cli.inputs import find_inputs
 from as2d_cli.outputs import plan
 from as2d_cli.registry import load_registry
@@ -147,6 +147,25 @@ def test_folders_patterns_and_single_files_are_found_in_order_with_their_place(s
     assert files_in("memory://talks/a.wav") is None
     (missing,) = find_inputs(["memory://talks/*.mp3"]).found
     assert "nothing matches" in missing.error.message
+
+
+@pytest.mark.parametrize("top", ["hosted://who:pass@host", "hosted://who:pass@host/talks"])
+def test_what_is_found_on_a_host_whose_files_go_by_their_path_alone_is_on_that_host(store, top):
+    import fsspec
+    from fsspec.utils import infer_storage_options
+
+    class Hosted(type(store)):
+        protocol = "hosted"
+
+        @classmethod
+        def _strip_protocol(cls, path):  # as SFTP has it
+            return infer_storage_options(path)["path"].rstrip("/")
+
+    fsspec.register_implementation("hosted", Hosted, clobber=True)
+    put(f"{top}/a.wav", b"sound")
+    assert list(map(address, files_in(top))) == [f"{top}/a.wav"]
+    assert list(map(address, matching(f"{top}/*.wav"))) == [f"{top}/a.wav"]
+    assert exists(*listed(top))
 
 
 def test_what_is_put_can_be_read_and_measured():

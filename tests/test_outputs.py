@@ -98,6 +98,8 @@ def test_a_chosen_folder_that_cannot_be_written_is_refused_beforehand(tmp_path):
         plan([tmp_path / "a.wav"], ["txt"], tmp_path / "file" / "out")
     with pytest.raises(RequestError, match="file: cannot be made"):
         plan([tmp_path / "a.wav"], ["txt"], tmp_path / "file")
+    with pytest.raises(RequestError, match=r"out\?: cannot be made"):
+        plan([tmp_path / "a.wav"], ["txt"], tmp_path / "out\0")
 
 
 @pytest.mark.skipif(os.name != "posix" or not Path("/proc/self").is_dir(), reason="needs Linux")

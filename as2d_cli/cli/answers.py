@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from as2d_cli.answers import Answer, AskReport, AskRequest
 from as2d_cli.cli.results import name_of, write_out, write_record
-from as2d_cli.printable import printable
+from as2d_cli.printable import one_line, printable
 from as2d_cli.report import stats_dict
 from as2d_cli.types import Span
 
@@ -33,7 +33,7 @@ class TextAnswers:
         """Write one answer."""
         if answer.text is None:
             return
-        name = printable(f"{name_of(answer.source)}: {answer.question}") + "\n" if self._named else ""
+        name = f"{printable(str(answer.source))}: {one_line(str(answer.question))}\n" if self._named else ""
         times = "".join(f" [{_clock(span.start_s)}-{_clock(span.end_s)}]" for span in answer.spans)
         write_out(f"{self._separator}{name}{answer.text}{times}\n")
         self._separator = "\n"

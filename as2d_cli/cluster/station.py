@@ -133,8 +133,9 @@ class Station:
             for body in bodies:
                 yield self._sent(body)
         except As2dError as error:
-            yield self._sent(Broken(error))
-            self._stack.close()
+            broken = self._sent(Broken(error))
+            self._stack.close()  # before it is told, at which this process is killed
+            yield broken
 
     def end(self) -> None:
         """Leave nothing that would outlive a kill, whatever is going on; called beside the others."""

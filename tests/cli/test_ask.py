@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 import soundfile
 
+from as2d_cli.addresses import located, shown
+from as2d_cli.answers import Answer
+from as2d_cli.cli.answers import TextAnswers
 from as2d_cli.cli.ask import ask_request
 from as2d_cli.cli.parameters import READER as READER_NAME
 from as2d_cli.cli.parameters import AskOptions
@@ -73,6 +76,12 @@ def test_every_question_is_asked_about_every_file_and_named(ask, sound):
         "b.wav: Who?",
     ]
     assert len(set(ended.out.splitlines()) - {""}) == 8, "the answers differ by file and by question"
+
+
+def test_a_question_about_a_page_of_the_web_is_no_part_of_its_address(capsys):
+    page = located("https://host/a.wav?key=5ec4e7")
+    TextAnswers(named=True).answer(Answer(page, "Why? And\nwho?", "So."))
+    assert capsys.readouterr().out == f"{shown(page)}: Why? And who?\nSo.\n"
 
 
 def test_json_is_one_line_per_answer_and_the_report_last(ask, sound):

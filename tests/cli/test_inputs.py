@@ -169,6 +169,9 @@ def test_a_list_of_files_can_come_through_a_pipe(scripted, sound, tmp_path):
     assert [name in out for name in ('"a b.wav"', '"c.wav"', '"gone.wav: no such file"')] == [True] * 3
     code, out, _ = run(["--files-from", "-", "-0", "--json"], tmp_path, b"a b.wav\0c.wav\0")
     assert (code, out.count('"duration"')) == (0, 2)
+    code, _, err = run(["--files-from", "-"], tmp_path, b"a b.wav\0c.wav\0")
+    assert code == 1
+    assert err.startswith("as2d: a b.wav?c.wav?: no file has a NUL byte in its name (--null is for lists")
 
 
 def test_a_folder_is_mirrored_below_the_chosen_one_and_done_once(as2d, scripted, sound, tmp_path):
