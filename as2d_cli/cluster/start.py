@@ -74,7 +74,7 @@ def _own_signals() -> Iterator[None]:
         if not came:
             raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
     if came:
         signal.raise_signal(signal.SIGTERM)
 

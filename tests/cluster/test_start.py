@@ -1,5 +1,6 @@
 """Ray itself: there or not, and how much of a node it is given."""
 
+import signal
 import subprocess
 import sys
 
@@ -27,6 +28,19 @@ def loaded(peak_bytes):
     return Loaded("1", Request(), spec, None, 1.0, peak_bytes, ())
 
 
+class Alone:
+    """Stands in for Ray's module."""
+
+    def is_initialized():
+        return False
+
+    def init(**options):
+        pass
+
+    def shutdown():
+        pass
+
+
 def test_without_ray_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(PluginError, match="needs the package ray, which is not installed") as missing:
@@ -46,6 +60,17 @@ def test_a_cluster_that_does_not_answer_is_told_of_at_once(address):
 def test_what_cannot_be_the_address_of_a_cluster_is_refused(address):
     with pytest.raises(RequestError, match="is no address of a Ray cluster"):
         connected(address).__enter__()
+
+
+def test_a_handler_that_is_not_of_python_does_not_keep_a_cluster_from_being_used(monkeypatch):
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(signal, "getsignal", lambda number: None)  # as where C has set one
+    monkeypatch.setitem(sys.modules, "ray", Alone)
+    try:
+        with connected(None) as ray:
+            assert ray is Alone
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_a_run_whose_cluster_has_lost_its_head_ends_before_ray_ends_the_program(monkeypatch):
