@@ -49,7 +49,7 @@ def test_mnn_works_when_it_is_loaded_without_the_flag():
     command = [sys.executable, "-c", LOADED, ENGINE, tools]
     ended = subprocess.run(command, check=False, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.splitlines()[-1] == "42.0"
+    assert "42.0" in ended.stdout.splitlines()  # MNN, too, prints there
 
 
 def test_only_a_refused_stack_is_a_reason_to_load_an_object_otherwise(monkeypatch):
