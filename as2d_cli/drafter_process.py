@@ -31,13 +31,16 @@ class DrafterProcess:
         self.worker = Worker("drafter", run_drafter, *self._models)
 
     def await_spec(self, target: TargetSpec) -> DrafterSpec | None:
-        """Wait until the drafter is loaded; None if it cannot be."""
+        """Wait until the drafter is loaded; None if it cannot be, or cannot be given what the target can."""
         self._target_spec = target
         message = self.worker.receive(_LOADING_S)
         if isinstance(message, DrafterReady):
-            self.spec = message.spec
-            return message.spec
-        reason = message.error.with_hint if isinstance(message, Failed) else self.worker.how_it_ended()
+            reason = message.spec.features.flaw(target.features.n_frames / 100)
+            if reason is None:
+                self.spec = message.spec
+                return message.spec
+        else:
+            reason = message.error.with_hint if isinstance(message, Failed) else self.worker.how_it_ended()
         self._note(f"going on without the drafter: {reason}")
         self.worker.kill()
         return None

@@ -15,6 +15,7 @@ from as2d_cli.errors import PluginError
 from as2d_cli.messages import DecodeSettings, ModelRef
 from as2d_cli.registry import ModelEntry
 from as2d_cli.selection import Selection
+from as2d_cli.types import WINDOW_S
 
 DRAFTER_THREADS = 1
 
@@ -76,6 +77,8 @@ def loaded(models: Models, display: Display) -> Iterator[Loaded]:
         selection = Selection(settings, others, models.memory_limit_bytes, display.note)
         settings, budget = selection.stored()
     with Engine(settings, note=display.note, progress=display.steps) as engine:
+        if flaw := engine.target_spec.features.flaw(WINDOW_S):
+            raise PluginError(f"model {models.target.name!r} cannot be used: {flaw}")
         yield Loaded(settings.target, engine, began, selection, budget)
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # numpy comes with it, and `models list` has no use for numpy
     from as2d_cli.decoding.protocols import Drafter, Target, Tokenizer
 
 T = TypeVar("T")
+M = TypeVar("M", "Target", "Drafter")
 _SEE_WHERE = "set AS2D_DEBUG_PLUGINS=1 to see where"
 
 
@@ -101,14 +102,16 @@ def load_target(entry: ModelEntry, path: Path, threads: int, decode_threads: int
         target: Target | None = hooks.as2d_load_target(
             entry=entry, path=path, threads=threads, decode_threads=decode_threads or threads
         )
-    return _answered(entry, target, "load it as a target", ("spec", "tokenizer", "open"))
+    return _specified(entry, _answered(entry, target, "load it as a target", ("spec", "tokenizer", "open")))
 
 
 def load_drafter(entry: ModelEntry, path: Path, threads: int) -> Drafter:
     """Load the converted model in `path` as a drafter. Raises `PluginError` if its plugin does not."""
     with _hooks(entry.plugin) as hooks:
         drafter: Drafter | None = hooks.as2d_load_drafter(entry=entry, path=path, threads=threads)
-    return _answered(entry, drafter, "load it as a drafter", ("spec", "tokenizer", "draft"))
+    return _specified(
+        entry, _answered(entry, drafter, "load it as a drafter", ("spec", "tokenizer", "draft"))
+    )
 
 
 def drafts_inside(entry: ModelEntry) -> bool:
@@ -189,6 +192,18 @@ def show_where(error: BaseException) -> None:
     """Write the traceback of an error of foreign code to stderr, if `AS2D_DEBUG_PLUGINS` asks for it."""
     if _is_debugging():
         traceback.print_exception(error)
+
+
+def _specified(entry: ModelEntry, model: M) -> M:
+    """Pass on a model whose facts are what others can go by."""
+    from as2d_cli.types import FeatureSpec  # not at the top: as above
+
+    if not isinstance(getattr(model.spec, "features", None), FeatureSpec):
+        raise PluginError(
+            f"model {entry.name!r}: {_info(entry.plugin)} loads it, but its spec has no FeatureSpec",
+            "update the plugin",
+        )
+    return model
 
 
 def _info(name: str) -> PluginInfo:

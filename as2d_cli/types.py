@@ -97,7 +97,18 @@ class FeatureSpec:
         """(n_mels, n_frames)."""
         return (self.n_mels, self.n_frames)
 
+    def flaw(self, longest_s: float) -> str | None:
+        """Return why windows of up to so many seconds cannot be given, None if they can."""
+        if self == NOTHING_HEARD:
+            return None
+        shape = f"its features are {self.n_mels} times {self.n_frames}"
+        if self.n_frames < round(100 * longest_s):
+            return f"{shape}, which windows of {longest_s:g} s do not fit"
+        is_sane = 1 <= self.n_mels <= _MAX_MELS and self.n_frames <= _MAX_FRAMES
+        return None if is_sane else f"{shape}, which nothing needs"
 
+
+_MAX_MELS, _MAX_FRAMES = 1024, 60_000
 NOTHING_HEARD = FeatureSpec(0, 0)
 """Of models that read: their whole input is in the request."""
 

@@ -324,6 +324,15 @@ def test_a_drafter_in_the_targets_process_that_fails_costs_only_speed_and_is_tol
     assert "costs only speed: the scripted drafter fails before token 3" in notes[0]
 
 
+@pytest.mark.parametrize("frames", [0, 2999, 10**9])
+def test_a_drafter_whose_front_end_windows_do_not_fit_is_done_without(plain, frames):
+    notes = []
+    with Engine(settings({}, {"frames": frames}), note=notes.append) as engine:
+        assert tokens(engine.run(tasks(2))) == plain[:2]
+    assert len(notes) == 1
+    assert notes[0].startswith(f"going on without the drafter: its features are 80 times {frames}, which")
+
+
 @pytest.mark.parametrize("options", [{"no_such_option": 1}, {"tokenizer": "bytes"}], ids=str)
 def test_a_drafter_in_the_targets_process_that_cannot_be_loaded_is_done_without(plain, options):
     notes = []

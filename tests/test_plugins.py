@@ -128,6 +128,12 @@ def test_a_plugin_without_an_answer_is_an_error_that_names_model_and_plugin(load
     assert caught.value.message == message + words
 
 
+def test_a_model_without_a_front_end_is_refused_by_name(monkeypatch, tmp_path):
+    monkeypatch.setattr(plugins, "_answered", lambda *_: SimpleNamespace(spec={"features": 80}))
+    with pytest.raises(PluginError, match=r"'little': plugin 'toy' .* its spec has no FeatureSpec"):
+        plugins.load_drafter(ENTRY, tmp_path, 1)
+
+
 def test_the_converter_version_is_the_one_that_the_plugin_declares():
     assert plugins.converter_version("toy") == "as2d-toy/7"
 

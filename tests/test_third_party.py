@@ -77,7 +77,7 @@ def test_it_is_found_and_listed(environment):
 
 def test_its_own_tests_pass(environment):
     ended = environment.run("-m", "pytest", "-q", "-p", "no:cacheprovider")
-    assert "6 passed" in ended.stdout
+    assert "7 passed" in ended.stdout
 
 
 def test_its_drafts_are_taken_where_they_are_said(environment, scripted_cache, sound, tmp_path):

@@ -14,6 +14,7 @@ from as2d_cli.decoding.protocols import END, Drafter, DraftToken
 from as2d_cli.testing.racing import Ids, raced, spoiled
 from as2d_cli.testing.session import ScriptedSession
 from as2d_cli.testing.windows import Case, check_tokenizer, expect, made_up
+from as2d_cli.types import WINDOW_S
 
 _BYTES = Ids(end=256, size=258)
 """Of a target whose tokens are bytes: the end, and what it begins with."""
@@ -33,6 +34,11 @@ class DrafterContract:
     def windows(self, drafter: Drafter) -> Sequence[Case]:
         """Return at least two windows."""
         return made_up(drafter.spec)
+
+    def test_every_window_fits(self, drafter: Drafter) -> None:
+        """Windows have up to 30 s, 3,000 frames."""
+        flaw = drafter.spec.features.flaw(WINDOW_S)
+        expect(flaw is None, str(flaw))
 
     def test_ids_are_in_the_vocabulary(self, drafter: Drafter) -> None:
         """Each token is one of the tokenizer's text tokens, with a probability, or the end."""

@@ -12,6 +12,7 @@ from as2d_cli.decoding.protocols import Target, TargetSession
 from as2d_cli.errors import As2dError
 from as2d_cli.testing.racing import Ids, alone, raced, spoiled
 from as2d_cli.testing.windows import Case, check_tokenizer, expect, made_up
+from as2d_cli.types import WINDOW_S
 
 _MAX_ROWS = 16
 _FEW = 4
@@ -32,6 +33,11 @@ class TargetContract:
     def windows(self, target: Target) -> Sequence[Case]:
         """Return at least two windows with different texts."""
         return made_up(target.spec)
+
+    def test_every_window_fits(self, target: Target) -> None:
+        """Windows have up to 30 s, 3,000 frames."""
+        flaw = target.spec.features.flaw(WINDOW_S)
+        expect(flaw is None, str(flaw))
 
     def test_lengths(self, target: Target) -> None:
         """Cache lengths are absolute and count all rows; each row is decided; `max_tokens` rows fit."""

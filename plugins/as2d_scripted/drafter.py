@@ -25,7 +25,8 @@ class ScriptedDrafter:
     `error_rate` is the share of words misheard, by `noise_seed`. From word `loop_at` on it repeats
     five words without end; it leaves out `omit_words` words from `omit_at` on. It sleeps
     `start_delay_ms` before the first token and `delay_ms` before each. Before token `fail_at` it
-    raises DecodeError, before token `exit_at` its process dies (-1: never). One that does not listen reads.
+    raises DecodeError, before token `exit_at` its process dies (-1: never). One that does not listen reads,
+    one that does hears `frames` of 10 ms.
     With `inner` it runs in the target's process (see `ScriptedInnerDrafter`).
     """
 
@@ -38,6 +39,7 @@ class ScriptedDrafter:
     start_delay_ms: float = 0.0
     delay_ms: float = 0.0
     listens: bool = True
+    frames: int = 3000
     fail_at: int = -1
     exit_at: int = -1
     inner: bool = False
@@ -46,7 +48,9 @@ class ScriptedDrafter:
     @property
     def spec(self) -> DrafterSpec:
         """Facts about the model."""
-        return DrafterSpec(FeatureSpec() if self.listens else NOTHING_HEARD, languages=None)
+        return DrafterSpec(
+            FeatureSpec(n_frames=self.frames) if self.listens else NOTHING_HEARD, languages=None
+        )
 
     def draft(self, features: Features, request: Request) -> Iterator[DraftToken]:
         """Yield the draft of one window."""

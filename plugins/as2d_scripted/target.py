@@ -31,6 +31,7 @@ class ScriptedTarget:
     max_tokens: int = 224
     max_prompt_tokens: int = 20
     listens: bool = True
+    frames: int = 3000
     max_passage_tokens: int = 400
     step_ms: float = 0.0
     encode_ms: float = 0.0
@@ -44,7 +45,7 @@ class ScriptedTarget:
         size = self.tokenizer.size
         specials = 1 + len(LANGUAGES) + len(_TASKS)  # the end id, then the prompt's ids
         return TargetSpec(
-            FeatureSpec() if self.listens else NOTHING_HEARD,
+            FeatureSpec(n_frames=self.frames) if self.listens else NOTHING_HEARD,
             end_id=size,
             vocab_size=size + specials,
             languages=LANGUAGES if self.listens else (),

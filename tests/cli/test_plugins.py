@@ -78,7 +78,7 @@ def test_a_new_plugin_keeps_its_contract_as_it_is(as2d, tmp_path):
     assert not [path for path in folder.iterdir() if "skeleton" in path.read_text().lower()]
     run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     tested = subprocess.run(run, cwd=folder, check=False, capture_output=True, text=True)
-    assert "6 passed" in tested.stdout, tested.stdout
+    assert "7 passed" in tested.stdout, tested.stdout
 
 
 @pytest.mark.parametrize(

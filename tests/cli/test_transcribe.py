@@ -402,3 +402,12 @@ def test_shells_can_complete_commands_options_and_values(as2d, scripted, tmp_pat
     )
     assert "Traceback" not in ended.err
     assert wanted in ended.out.split()
+
+
+def test_a_target_that_does_not_hear_whole_windows_is_refused_before_any_is_cut(as2d, scripted, sound):
+    scripted({"frames": 1000})
+    ended = as2d("transcribe", sound("a.wav"), "--drafter", "none")
+    assert ended.code == 3
+    assert ended.out == ""
+    assert "its features are 80 times 1000, which windows of 30 s do not fit" in ended.err
+    assert "Traceback" not in ended.err

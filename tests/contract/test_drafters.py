@@ -99,6 +99,7 @@ class Remembers(ScriptedDrafter):
 @pytest.mark.parametrize(
     ("check", "drafter", "told"),
     [
+        ("every_window_fits", ScriptedDrafter(SCRIPT, frames=2999), "which windows of 30 s do not fit"),
         ("ids_are_in_the_vocabulary", broken(unknown_id), "has the id 10000"),
         ("ids_are_in_the_vocabulary", broken(negative_id), "has the id -2"),
         ("ids_are_in_the_vocabulary", broken(not_a_probability), "has probability nan"),
