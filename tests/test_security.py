@@ -46,8 +46,8 @@ RUNNERS = {"eval", "exec", "compile", "__import__", "system", "popen", "getoutpu
 RUNNERS |= {f"exec{kind}" for kind in ("v", "ve", "vp", "vpe", "l", "le", "lp", "lpe")}
 MAY_START_PROGRAMS = {"fetch.py", "provenance.py"}
 """pip, with a list of arguments, and git for the pages of bench results."""
-MAY_USE_THE_NETWORK = {"far_files.py"}
-"""What the user's own addresses name."""
+MAY_USE_THE_NETWORK = {"far_files.py", "start.py"}
+"""What the user's own addresses name: files, and the head of a cluster."""
 
 
 def faults(source, name="module.py"):
