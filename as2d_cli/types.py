@@ -16,6 +16,7 @@ Features = NDArray[np.float32]
 """Model input for one window, shape (n_mels, n_frames)."""
 
 TokenIds = NDArray[np.int32]
+"""Ids of tokens, shape (n_tokens,)."""
 
 SAMPLE_RATE_HZ = 16_000
 WINDOW_S = 30.0
@@ -64,6 +65,7 @@ class Request:
     """What is asked of a target for one window; the drafter sees the same request."""
 
     task: Task = "transcribe"
+    """What is to be done: transcribe, translate or ask."""
     language: str | None = None
     """Whisper language code, or None to detect it from the window."""
     word_times: bool = False
@@ -89,6 +91,7 @@ class FeatureSpec:
     """The front end a model wants; two models with equal specs share one feature array."""
 
     n_mels: int = 80
+    """Mel bands."""
     n_frames: int = 3000
     """Frames of 10 ms; shorter audio is padded with silence to this length. 0: the model does not listen."""
 

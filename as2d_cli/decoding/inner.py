@@ -37,9 +37,11 @@ class DraftView:
     """All that an inner drafter sees of a window."""
 
     group: int
+    """Number of the file in the batch."""
     index: int
     """Place of the window in its file, from 0."""
     request: Request
+    """What the target is asked."""
     states: States | None
     """Encoder output, valid only now; None if the target does not show it."""
     earlier: Sequence[Earlier]

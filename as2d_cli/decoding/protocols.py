@@ -24,7 +24,9 @@ class DraftToken:
     """One token of a draft in the drafter's own vocabulary; `END` closes a complete draft."""
 
     id: int
+    """In the drafter's own vocabulary, or `END`."""
     probability: float = 1.0
+    """How sure the drafter is of it, 0 to 1; it may be left out."""
 
 
 class Tokenizer(Protocol):
@@ -49,6 +51,7 @@ class TargetSpec:
     end_id: int
     """The id that ends a text."""
     vocab_size: int
+    """Number of ids, special ones included."""
     languages: tuple[str, ...]
     """Language codes the target can be asked for; none: it takes no language."""
     max_prompt_tokens: int = 0
@@ -68,6 +71,7 @@ class DrafterSpec:
     """What the rest of the tool needs to know of a loaded drafter."""
 
     features: FeatureSpec
+    """What `draft` is given of the audio; `n_frames` must cover a window of 30 s, or be 0."""
     languages: tuple[str, ...] | None
     """Languages it drafts usefully; None means any."""
     tasks: tuple[Task, ...] | None = None
