@@ -148,7 +148,7 @@ class Engine:
         ready = self._target.await_ready()
         self._target_spec = ready.spec
         if ready.without_drafter is not None:
-            self._note(f"going on without the drafter: {ready.without_drafter.message}")
+            self._note(f"going on without the drafter: {ready.without_drafter.with_hint}")
             self._inner = None
         drafter_spec = self._drafter.await_spec(self._target_spec) if self._drafter else None
         if drafter_spec is None:
