@@ -122,8 +122,9 @@ def test_a_device_that_has_become_slower_is_told_and_predicted_so(monkeypatch, p
     pair = settings({}, {})
     key = profile.profile_key(pair.target, pair.drafter)
     profile.store(key, (pair_costs(5.0, 0.2, decode_threads=1),))
-    _, before = Selection(pair).stored()
     then = profile.load(key).fixed_work_ms
+    monkeypatch.setattr(selection, "fixed_work_ms", lambda: then)
+    _, before = Selection(pair).stored()
     monkeypatch.setattr(selection, "fixed_work_ms", lambda: 2 * then)
     notes = []
     _, now = Selection(pair, note=notes.append).stored()
