@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.paths import cache_root
-from as2d_cli.types import NOTHING_HEARD, SAMPLE_RATE_HZ, Features, FeatureSpec, Samples
+from as2d_cli.types import FRAMES_PER_S, NOTHING_HEARD, SAMPLE_RATE_HZ, Features, FeatureSpec, Samples
 
 _FFT = 400
-_HOP = 160
-FRAMES_PER_S = SAMPLE_RATE_HZ // _HOP
+_HOP = SAMPLE_RATE_HZ // FRAMES_PER_S
 _LOWEST = -10.0
 """log10 of the power that stands for silence."""
 _RANGE = 8.0

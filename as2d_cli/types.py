@@ -21,6 +21,8 @@ TokenIds = NDArray[np.int32]
 SAMPLE_RATE_HZ = 16_000
 WINDOW_S = 30.0
 """Longest window: Whisper-type encoders see 30 s at a time."""
+FRAMES_PER_S = 100
+"""Of features: one every 10 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ class FeatureSpec:
         if self == NOTHING_HEARD:
             return None
         shape = f"its features are {self.n_mels} times {self.n_frames}"
-        if self.n_frames < round(100 * longest_s):
+        if self.n_frames < round(FRAMES_PER_S * longest_s):
             return f"{shape}, which windows of {longest_s:g} s do not fit"
         is_sane = 1 <= self.n_mels <= _MAX_MELS and self.n_frames <= _MAX_FRAMES
         return None if is_sane else f"{shape}, which nothing needs"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from as2d_cli.errors import ModelError
-from as2d_cli.features import FRAMES_PER_S, heard_frames
-from as2d_cli.types import Features
+from as2d_cli.features import heard_frames
+from as2d_cli.types import FRAMES_PER_S, Features
 from as2d_whisper.layout import KEY_MULTIPLE
 
 if TYPE_CHECKING:
