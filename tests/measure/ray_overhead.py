@@ -1,6 +1,6 @@
 """What `--engine ray` adds to a batch on one node: the same run with each engine, in turns.
 
-    python benchmarks/ray_overhead.py FOLDER... [--files 200] [--laps 2] [-- OPTION...]
+    python tests/measure/ray_overhead.py FOLDER... [--files 200] [--laps 2] [-- OPTION...]
 
 Transcribes as many copies of the clips in FOLDERs with OPTIONs of as2d transcribe, and compares the outputs,
 too. The whole command counts, from its start to its end.
@@ -18,6 +18,8 @@ import time
 from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from handed_on import parsed
 
 _ENGINES = ("local", "ray")
 _SUFFIXES = {".flac", ".mp3", ".ogg", ".opus", ".wav"}
@@ -61,13 +63,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--files", type=int, default=200)
     parser.add_argument("--laps", type=int, default=2)
-    own, options = sys.argv[1:], []
-    if "--" in own:
-        at = own.index("--")
-        own, options = own[:at], own[at + 1 :]
-    arguments = parser.parse_args(own)
-    arguments.options = options
-    return arguments
+    return parsed(parser)
 
 
 def _run(engine: str, batch: Path, out: Path, options: list[str]) -> tuple[float, float]:

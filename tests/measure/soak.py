@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 from cuts import cuts
+from handed_on import parsed
 from memory import family, sizes_kib
 
 from as2d_cli.types import SAMPLE_RATE_HZ
@@ -62,13 +63,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--windows", type=int, default=2000)
-    own, options = sys.argv[1:], []
-    if "--" in own:
-        at = own.index("--")
-        own, options = own[:at], own[at + 1 :]
-    arguments = parser.parse_args(own)
-    arguments.options = options
-    return arguments
+    return parsed(parser)
 
 
 def _watched(batch: Path, out: Path, options: Sequence[str]) -> dict[int, list[Look]]:
