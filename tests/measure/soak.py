@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
@@ -104,11 +104,16 @@ def _table(looks: dict[int, list[Look]], windows: int) -> Iterator[str]:
         if not half or not end:  # a process that only tells multiprocessing of shared memory, or has ended
             continue
         before, after = _resident_mib(half), _resident_mib(end)
-        handles = " to ".join(str(max(look.handles for look in part)) for part in (half, end))
-        threads = " to ".join(str(max(look.threads for look in part)) for part in (half, end))
+        handles = _course(half, end, lambda look: look.handles)
+        threads = _course(half, end, lambda look: look.threads)
         course = ", ".join(f"{_resident_mib(part):.0f}" for part in parts[1::2] if part)
         change = f"{after / before - 1:+.1%}"
         yield f"| {number} | {before:.1f} | {after:.1f} | {change} | {handles} | {threads} | {course} |"
+
+
+def _course(half: Sequence[Look], end: Sequence[Look], held: Callable[[Look], int]) -> str:
+    """By medians: a look may fall on a moment in which a file is read or an output written."""
+    return " to ".join(str(statistics.median_low(map(held, part))) for part in (half, end))
 
 
 def _resident_mib(looks: Sequence[Look]) -> float:
