@@ -14,14 +14,14 @@ from as2d_cli.bench.follower import EPOCHS, SLOTS, Followed, run_follower
 from as2d_cli.bench.modes import Mode
 from as2d_cli.bench.pair_worker import PairReady, run_pair
 from as2d_cli.engine import Engine, WindowTask
-from as2d_cli.errors import DecodeError, ModelError
+from as2d_cli.errors import DecodeError, ModelError, PluginError
 from as2d_cli.features import log_mel
 from as2d_cli.guard import DraftGuard
 from as2d_cli.measure import peak_bytes_of
 from as2d_cli.messages import Attach, DecodeSettings, Done, DrafterReady, Failed, Job, ModelRef
 from as2d_cli.processes import PATIENCE_S, Worker
 from as2d_cli.slots import SlotLayout, Slots
-from as2d_cli.types import Features, FeatureSpec, WindowResult
+from as2d_cli.types import FRAMES_PER_S, Features, FeatureSpec, WindowResult
 
 M = TypeVar("M")
 
@@ -94,12 +94,14 @@ class PairRunner:
         self._count = 0
 
     def __enter__(self) -> PairRunner:
-        """Load the models. Raises `ModelError`, or what loading raised."""
+        """Load the models. Raises `ModelError`, `PluginError` if no window fits, or what loading raised."""
         target, drafter = self._models
         with ExitStack() as stack:
             in_turn = replace(drafter, threads=target.threads)
             self._worker = _started(stack, "baseline", run_pair, target, in_turn)
             ready = _answer(self._worker, PairReady)
+            if flaw := ready.drafter.features.flaw(ready.target.features.n_frames / FRAMES_PER_S):
+                raise PluginError(f"drafter {drafter.entry.name!r} cannot be used: {flaw}")
             self._slots = Slots(SlotLayout(SLOTS, ready.target.features, ready.drafter.features))
             stack.callback(self._slots.unlink)
             stack.callback(self._slots.close)

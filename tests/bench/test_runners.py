@@ -137,6 +137,15 @@ def test_what_cannot_be_loaded_says_why_and_leaves_no_process():
     assert set(multiprocessing.active_children()) == before
 
 
+def test_a_drafter_that_no_window_fits_is_refused_before_any_is_cut():
+    short = scripted("hearer", {"frames": 1000})
+    with (
+        pytest.raises(PluginError, match="'hearer' cannot be used: its features are 80 times 1000, which"),
+        PairRunner(scripted("speaker", {}), short, DecodeSettings(), coupled=True),
+    ):
+        pass
+
+
 def test_memory_is_that_of_all_processes_or_unknown():
     own = peak_bytes([os.getpid()])
     if Path("/proc/self/status").exists():
