@@ -10,7 +10,7 @@ from as2d_cli.budget import PlainCosts
 from as2d_cli.types import DecodeStats
 
 FIRST_PAUSE = 128
-"""Windows without drafts after the first loss, about an hour; each further one in a row makes it longer. A
+"""Windows without drafts after the first loss, about an hour; each further loss makes it longer. A
 stop touches two windows, a trial one: this keeps a drafter of no use below 2 % of a run's windows."""
 _LONGER = 2
 _MAX_PAUSE = 512

@@ -22,7 +22,6 @@ from as2d_cli.decoding.oracle import (
     Recording,
     Setup,
     Verdict,
-    catalog,
     catalog_times,
     hindsight,
     judge,
@@ -165,13 +164,13 @@ def verdicts(
     plain = [row for row in rows if row.kind == "plain" and row.mode == rows[0].mode]
     first = next(iter(recorded.values())).splits[0]
     alone = replace(replay_costs(first), control_ms=_control_ms(rows, None))
-    choices = catalog([], CAPS, [], target_threads)
+    choices = [Choice(Setup(None, target_threads))]
     recordings = {choices[0].setup: Recording(recorded_windows(plain, None, spec), alone)}
     for name, own in recorded.items():
         windows = recorded_windows(plain, own.drafts, spec)
         for split in own.splits:
             setup = Setup(name, split.decode_threads, own.threads)
-            choices += tuple(Choice(setup, cap) for cap in CAPS)
+            choices += [Choice(setup, cap) for cap in CAPS]
             costs = replace(replay_costs(split), control_ms=_control_ms(rows, name))
             recordings[setup] = Recording(windows, costs)
     times = catalog_times(choices, recordings)

@@ -66,22 +66,6 @@ class Hindsight:
     best_static: Verdict
 
 
-def catalog(
-    drafters: Sequence[str], caps: Sequence[int], splits: Sequence[tuple[int, int]], threads: int
-) -> tuple[Choice, ...]:
-    """Return target-only with all `threads`, then each drafter with each (target, drafter) split and cap."""
-    plain = Choice(Setup(None, threads))
-    return (
-        plain,
-        *(
-            Choice(Setup(drafter, *split), cap)
-            for drafter in drafters
-            for split in splits
-            for cap in sorted(caps)
-        ),
-    )
-
-
 def new_controller(choice: Choice, costs: StepCosts) -> Policy:
     """Return a controller that begins with the true costs, but keeps its own copy of them."""
     if choice.setup.drafter is None:

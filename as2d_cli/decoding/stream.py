@@ -1,10 +1,10 @@
 """The draft stream: an append-only array of draft tokens in shared memory, one writer, one reader.
 
-There are no locks and no acknowledgements. Every word of the header has one writer and carries the
-epoch (the serial number of the window) it belongs to, so whatever an earlier window left behind, or
-publishes late, reads as nothing. Tokens are written before the word that counts them; should a
-weakly ordered machine show a count before its tokens, the reader sees a wrong draft token, which
-the target rejects: that costs a little time and can never change the text.
+There are no locks and no acknowledgements. Every word of the header has one writer and, but for two
+times, carries the epoch (the serial number of the window) it belongs to, so whatever an earlier window
+left behind, or publishes late, reads as nothing. Tokens are written before the word that counts them;
+should a weakly ordered machine show a count before its tokens, the reader sees a wrong draft token,
+which the target rejects: that costs a little time and can never change the text.
 
 This module does not create shared memory, convert vocabularies or judge drafts.
 """

@@ -9,7 +9,7 @@ def count_accepted(decided: Sequence[int], candidates: Sequence[int]) -> int:
     """Count the leading candidates that the target would have chosen itself.
 
     `decided[i]` is the target's choice after the pending token and the first i candidates, so
-    `candidates[i]` is compared with `decided[i]`; `decided` is one longer than `candidates`.
+    `candidates[i]` is compared with `decided[i]`; `decided` is at least as long as `candidates`.
 
     >>> count_accepted([5, 6, 9], [5, 6])
     2

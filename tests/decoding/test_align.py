@@ -52,14 +52,14 @@ def test_none_gives_up_at_the_first_error():
 
 
 def test_a_repeated_word_does_not_pull_the_cursor_away():
-    """Algorithm section 7, item 8: "no no no"."""
+    """As in "no no no"."""
     draft = [1, 7, 7, 7, 2, 3, 4, 5]
     aligner = aligned(draft, [1, 7, 7, 2], [3], mode="hybrid")
     assert aligner.cursor == 6
 
 
 def test_running_out_of_draft_is_not_going_astray():
-    """Algorithm section 7, item 13: exhausted and diverged are two states."""
+    """Exhausted and diverged are two states."""
     aligner = aligned([1, 2], [1, 2, 3], [4], complete=False)
     exhausted = aligner.cursor
     aligner.feed([3, 4, 5], complete=False)
@@ -75,7 +75,7 @@ def test_owed_tokens_are_compared_as_the_draft_arrives_and_an_error_among_them_i
 
 @pytest.mark.parametrize("mode", ["hybrid", "edit"])
 def test_a_drafter_far_behind_is_not_asked_for_stale_tokens(mode):
-    """Algorithm section 7, item 11: all published tokens have already been passed."""
+    """All published tokens have already been passed."""
     text = list(range(100))
     aligner = aligned(
         text[:3], [0, 1, 2], [77], *([token] for token in text[4:40]), mode=mode, complete=False
@@ -88,7 +88,7 @@ def test_a_drafter_far_behind_is_not_asked_for_stale_tokens(mode):
 
 
 def test_a_looping_draft_is_left_by_the_jump():
-    """Algorithm section 7, item 9: the drafter said five words ten times and then went on."""
+    """The drafter said five words ten times and then went on."""
     text = list(range(60))
     draft = text[:15] + text[10:15] * 9 + text[15:]
     aligner = aligned(draft, text[:10], text[10:15], *([token] for token in text[15:21]))
@@ -96,7 +96,7 @@ def test_a_looping_draft_is_left_by_the_jump():
 
 
 def test_an_omitted_section_is_left_by_the_jump():
-    """Algorithm section 7, item 9: the drafter left out fifty words."""
+    """The drafter left out fifty words."""
     text = list(range(120))
     draft = text[:20] + text[70:]
     aligner = aligned(draft, text[:20], *([token] for token in text[20:76]))
@@ -145,7 +145,7 @@ def test_an_aligner_survives_anything_and_its_cursor_stays_in_the_draft(events, 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_an_aligner_stays_cheap_while_it_is_lost(mode):
-    """Algorithm section 7, item 21: the cost per step must not grow with the text."""
+    """The cost per step must not grow with the text."""
     draw = random.Random(1)
     aligner = Aligner(mode)
     aligner.feed([draw.randrange(30) for _ in range(450)], complete=True)

@@ -60,7 +60,6 @@ def test_an_end_that_no_longer_fits_is_not_called_an_end():
 
 
 def test_a_drafter_in_a_loop_is_stopped():
-    """Algorithm section 7, item 9: drafter loop."""
     setup = Setup(capacity=500)
     assert setup.fill(DraftToken(index) for index in itertools.cycle([65, 66, 67])) == DraftState.LOOPED
     assert len(setup.published()) == 24

@@ -50,7 +50,6 @@ def sparse_text(length, seed=0):
 
 
 def test_an_empty_draft_is_plain_decoding_one_token_per_pass():
-    """Algorithm section 7, item 9: empty draft."""
     run = Run(TEXT, EMPTY)
     assert run.tokens == TEXT
     assert run.session.passes == len(TEXT)
@@ -59,7 +58,7 @@ def test_an_empty_draft_is_plain_decoding_one_token_per_pass():
 
 @pytest.mark.parametrize("candidates", [1, 2, 3, 7, 15])
 def test_a_perfect_draft_commits_one_more_than_it_proposes_in_every_pass(candidates):
-    """Algorithm section 7, item 9: draft identical; the very first pass verifies already."""
+    """Draft identical; the very first pass verifies already."""
     text = [*range(1, 15 * 16), END]
     run = Run(text, ready(text), FixedBudget(candidates), max_tokens=300)
     assert run.tokens == text
@@ -76,20 +75,19 @@ def test_a_silent_drafter_costs_no_extra_passes():
 
 @pytest.mark.parametrize("mode", ["hybrid", "edit", "ngram", "none"])
 def test_a_disjoint_draft_costs_no_extra_passes(mode):
-    """Algorithm section 7, item 9: draft in another language."""
     run = Run(TEXT, ready([token + 500 for token in TEXT[:-1]]), mode=mode)
     assert (run.tokens, run.session.passes) == (TEXT, len(TEXT))
 
 
 def test_the_first_candidate_is_compared_with_the_decision_after_the_pending_token():
-    """Algorithm section 7, item 1: the first draft token is not committed unverified."""
+    """The first draft token is not committed unverified."""
     run = Run(TEXT, ready([77, *TEXT[1:]]), FixedBudget(1))
     assert run.steps[0].tokens == (1,)
     assert (run.steps[0].proposed, run.steps[0].accepted) == (1, 0)
 
 
 def test_after_every_step_the_cache_holds_all_but_the_pending_token():
-    """Algorithm section 7, item 2: for random patterns of acceptance; `Run` checks every step."""
+    """For random patterns of acceptance; `Run` checks every step."""
     draw = random.Random(7)
     for _ in range(50):
         text = sparse_text(80, draw.random())
@@ -98,19 +96,17 @@ def test_after_every_step_the_cache_holds_all_but_the_pending_token():
 
 
 def test_an_end_inside_the_accepted_block_ends_the_text():
-    """Algorithm section 7, item 10: tokens after the target's end must not be committed."""
+    """Tokens after the target's end must not be committed."""
     run = Run(TEXT, ready([*TEXT, 5, 6, 7]), FixedBudget(62))
     assert (run.tokens, run.session.passes) == (TEXT, 1)
     assert run.steps[0].accepted == len(TEXT)
 
 
 def test_the_drafters_end_confirms_the_targets_end_in_the_same_pass():
-    """Algorithm section 7, item 10: drafter end accepted."""
     assert Run(TEXT, ready(TEXT), FixedBudget(60)).session.passes == 1
 
 
 def test_a_drafter_that_ends_early_is_corrected_and_the_text_goes_on():
-    """Algorithm section 7, item 10: drafter end rejected."""
     run = Run(TEXT, ready([*TEXT[:20], END]))
     assert run.tokens == TEXT
     assert sum(step.accepted for step in run.steps) >= 17
@@ -123,7 +119,7 @@ def test_a_draft_that_never_ends_does_not_keep_the_target_from_ending():
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 8, 9, 59, 60, 61])
 def test_the_token_limit_cuts_inside_a_block_exactly_where_plain_decoding_stops(limit):
-    """Algorithm section 7, item 18; the scripted cache raises if a row does not fit."""
+    """The scripted cache raises if a row does not fit."""
     drafted = Run(TEXT, ready(TEXT), FixedBudget(7), max_tokens=limit)
     plain = Run(TEXT, EMPTY, max_tokens=limit)
     assert drafted.tokens == plain.tokens == TEXT[:limit]
@@ -134,31 +130,26 @@ def test_no_tokens_allowed_means_no_pass():
 
 
 def test_a_hallucinated_intro_is_passed_over():
-    """Algorithm section 7, item 9."""
     run = Run(TEXT, ready([*range(500, 515), *TEXT]))
     assert (run.tokens, len(run.steps) < 25) == (TEXT, True)
 
 
 def test_an_omitted_section_is_bridged():
-    """Algorithm section 7, item 9."""
     run = Run(TEXT, ready(TEXT[:15] + TEXT[30:]))
     assert (run.tokens, len(run.steps) < 30) == (TEXT, True)
 
 
 def test_a_looping_drafter_costs_little():
-    """Algorithm section 7, item 9."""
     run = Run(TEXT, ready(TEXT[:15] + TEXT[10:15] * 5 + TEXT[15:]))
     assert (run.tokens, len(run.steps) < 25) == (TEXT, True)
 
 
 def test_a_loop_of_the_target_itself_is_reproduced():
-    """Algorithm section 7, item 9: target loop."""
     text = [1, 2, 3] * 60
     assert Run(text, ready([1, 2, 3] * 20), max_tokens=150).tokens == text[:150]
 
 
 def test_a_preamble_that_only_the_target_says_does_not_spoil_the_draft():
-    """Algorithm section 7, item 14."""
     run = Run([700, 701, 702, *TEXT], ready(TEXT))
     assert (run.tokens, len(run.steps) < 16) == ([700, 701, 702, *TEXT], True)
 
@@ -170,7 +161,6 @@ def test_after_a_used_up_draft_the_target_goes_on_alone():
 
 
 def test_a_target_that_decides_only_its_last_row_is_reported():
-    """Algorithm section 7, item 4."""
 
     class LastRowOnly(ScriptedSession):
         def forward(self, tokens):
@@ -188,7 +178,7 @@ def test_a_target_without_a_prompt_is_reported():
 
 
 def test_decisions_depend_on_the_prefix_of_their_row_whatever_runs_beside_them():
-    """Algorithm section 7, item 16: a wrong candidate in front must not leak into later steps."""
+    """A wrong candidate in front must not leak into later steps."""
     run = Run(TEXT, ready([1, 77, 3, 4, 77, 6, 77, 77, 9, 10, 11]), FixedBudget(5))
     assert run.tokens == TEXT
 
@@ -210,7 +200,7 @@ def run_against_drafter(start_s, token_s, text=LONG):
 
 
 def test_a_drafter_that_stays_behind_is_cancelled_after_24_tokens():
-    """Algorithm 4.6: it only takes cpu time away."""
+    """It only takes cpu time away."""
     run, reader = run_against_drafter(start_s=0.05, token_s=0.02)
     assert (run.tokens, reader.state) == (LONG, DraftState.CANCELLED)
     assert 10 <= reader.snapshot() <= 15

@@ -121,7 +121,7 @@ def plain(script, max_tokens):
 @settings(max_examples=1000, deadline=None)
 @given(st.data())
 def test_any_draft_any_timing_any_budget_and_any_aligner_give_the_targets_own_tokens(data):
-    """Algorithm section 7, items 8, 9, 10, 12, 17 and 18 in one property."""
+    """Wrong places, odd drafts, ends, late publishes, timing and limits in one property."""
     script = data.draw(st.lists(ids, max_size=60), label="script")
     max_tokens = data.draw(st.integers(1, 61), label="max_tokens")
     draft = data.draw(drafts(script), label="draft")[:CAPACITY]
@@ -156,7 +156,6 @@ def test_any_draft_any_timing_any_budget_and_any_aligner_give_the_targets_own_to
 
 
 def test_twenty_runs_with_other_delays_take_other_steps_to_the_same_text():
-    """Algorithm section 7, item 17."""
     draw = random.Random(3)
     script = [draw.randrange(1, 200) for _ in range(120)]
     draft = [token if draw.random() < 0.9 else 7 for token in script]
@@ -260,7 +259,7 @@ def test_a_drafter_in_another_process_and_vocabulary_speeds_up_without_changing_
 
 
 def test_a_drafter_process_that_dies_costs_only_speed():
-    """Algorithm section 7, item 12: child death; its stream never says that it is finished."""
+    """Child death; its stream never says that it is finished."""
     tokens, steps, state, exit_code = decode_beside_process(ScriptedDrafter(script=SCRIPT, exit_at=40))
     assert tokens == target_only()
     assert len(steps) < len(tokens)

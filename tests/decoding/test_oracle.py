@@ -11,7 +11,6 @@ from as2d_cli.decoding.oracle import (
     Choice,
     Recording,
     Setup,
-    catalog,
     catalog_times,
     hindsight,
     judge,
@@ -23,13 +22,6 @@ from as2d_cli.errors import DecodeError
 END = 0
 STAIRS_MS = {1: 5.0, 2: 5.2, 3: 5.5, 5: 8.0, 8: 11.0, 16: 19.0, 24: 27.0}
 TIMES = np.array([[100.0, 80.0, 120.0], [100.0, 130.0, 60.0], [50.0, 70.0, 55.0]])
-
-
-def test_a_catalog_begins_with_target_only_on_all_threads():
-    choices = catalog(["a", "b"], [15, 4], [(1, 1), (2, 2)], threads=2)
-    assert choices[0] == Choice(Setup(None, 2, 0), 0)
-    assert len(choices) == len(set(choices)) == 1 + 2 * 2 * 2
-    assert choices[1] == Choice(Setup("a", 1, 1), 4)
 
 
 def test_the_oracle_sums_the_best_of_every_window():
@@ -98,7 +90,10 @@ def recordings(windows=6):
     return {setup: Recording(made[setup], fast if setup == plain else slow) for setup in made}
 
 
-CHOICES = catalog(["good", "bad"], [2, 15], [(1, 1)], threads=2)
+CHOICES = (
+    Choice(Setup(None, 2)),
+    *(Choice(Setup(drafter, 1, 1), cap) for drafter in ("good", "bad") for cap in (2, 15)),
+)
 
 
 def test_catalog_times_are_those_of_replaying_every_window_with_every_choice():

@@ -1,4 +1,4 @@
-"""Algorithm section 7, item 15: unstable BPE, incomplete UTF-8, leading spaces, text without spaces."""
+"""Unstable BPE, incomplete UTF-8, leading spaces, text without spaces."""
 
 import itertools
 import json

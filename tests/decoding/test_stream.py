@@ -65,7 +65,7 @@ def test_a_snapshot_is_complete_only_when_it_holds_the_last_token():
 
 
 def test_tokens_that_die_between_payload_and_count_are_never_seen():
-    """Algorithm section 7, item 12: the drafter is killed in the middle of publishing."""
+    """The drafter is killed in the middle of publishing."""
     stream = new_stream()
     stream.writer(1).publish([5])
     stream.ids[1:3] = [6, 7]  # what `publish` does first
@@ -73,7 +73,6 @@ def test_tokens_that_die_between_payload_and_count_are_never_seen():
 
 
 def test_a_late_publish_of_a_cancelled_window_is_invisible_to_the_next():
-    """Algorithm section 7, item 12: the epoch check."""
     stream = new_stream()
     old = stream.writer(1)
     stream.reset(2)
@@ -105,7 +104,7 @@ def test_cancelling_reaches_the_writer():
 
 
 def test_a_full_stream_takes_what_fits_and_overwrites_nothing():
-    """Algorithm section 7, item 11: a drafter far ahead must not overwrite unread tokens."""
+    """A drafter far ahead must not overwrite unread tokens."""
     stream = new_stream(capacity=3)
     writer, reader = stream.writer(1), stream.reader(1, VOCAB)
     assert (writer.publish([1, 2]), writer.full) == (2, False)
