@@ -254,3 +254,12 @@ def open_audio(source: Path | BinaryIO) -> AudioStream:
     Raises AudioError, one line with the file's name, if there is no audio to be had from it.
     """
     return AudioStream(source)
+
+
+def claimed_s(source: Path | BinaryIO) -> float:
+    """Return the length that a file states, seconds; 0.0 if it states none, or cannot be read."""
+    try:
+        with open_audio(source) as stream:
+            return stream.expected_s or 0.0
+    except AudioError:  # told by whoever reads it
+        return 0.0

@@ -9,9 +9,9 @@ from itertools import islice
 
 from as2d_cli.engine import Engine, WindowOutcome, WindowTask
 
-COMPARE_BLOCK = 8
-"""Windows decoded both ways before the next ones: long enough for drafting ahead to show, short enough
-for both ways to meet the same machine."""
+BLOCK = 8
+"""Windows decoded one way before they are decoded another: long enough for drafting ahead to show, short
+enough for all ways to meet the same machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Compared:
     def run(self, tasks: Iterable[WindowTask]) -> Iterator[WindowOutcome]:
         """Decode blocks of windows both ways, first one then the other in turn; yield those with drafts."""
         source = iter(tasks)
-        while block := list(islice(source, COMPARE_BLOCK)):
+        while block := list(islice(source, BLOCK)):
             order = (True, False) if self._drafted_first else (False, True)
             runs = {drafted: self._timed(block, drafted) for drafted in order}
             self._drafted_first = not self._drafted_first

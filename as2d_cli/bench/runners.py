@@ -192,7 +192,7 @@ def _answer(worker: Worker, kind: type[M]) -> M:
     return message
 
 
-def peak_bytes(process_ids: Iterable[int]) -> int | None:
+def summed_peak_bytes(process_ids: Iterable[int]) -> int | None:
     """Return the most memory that the processes have used, summed; None where the system does not tell."""
     total = 0
     for number in process_ids:

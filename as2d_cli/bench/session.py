@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from as2d_cli.bench.clips import BenchWindow
 from as2d_cli.bench.modes import TARGET_ONLY, Mode
 from as2d_cli.bench.rows import Row, StepRow
-from as2d_cli.bench.runners import BlockRun, Runner, peak_bytes
+from as2d_cli.bench.runners import BlockRun, Runner, summed_peak_bytes
+from as2d_cli.comparison import BLOCK
 from as2d_cli.errors import As2dError
 from as2d_cli.types import WindowResult, WindowTrace
 
-BLOCK = 8
-"""Windows that one mode decodes before the next does: long enough for drafting ahead to show."""
 _WARM_UP = 2
 
 
@@ -63,7 +62,7 @@ class Session:
             return None
 
     def _peak(self, mode: Mode) -> int | None:
-        return peak_bytes([os.getpid(), *self.runners[mode.label].process_ids(mode)])
+        return summed_peak_bytes([os.getpid(), *self.runners[mode.label].process_ids(mode)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,11 @@ from as2d_cli.device import is_quiet
 from as2d_cli.engine import Engine, EngineSettings
 from as2d_cli.measure import PairCosts
 from as2d_cli.messages import ModelRef
+from as2d_cli.types import FRAMES_PER_S, WINDOW_S
 
 _LONG_S = 150.0
 """A measurement that took longer is not repeated with other threads."""
-_FRAMES = 3000
-"""Frames of 10 ms in a window of 30 s."""
+_FRAMES = FRAMES_PER_S * WINDOW_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from as2d_cli.cli.exit_codes import ExitCode
+from as2d_cli.cli.messages import tell
 from as2d_cli.errors import OutputError, RequestError
 
 if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
@@ -112,13 +113,9 @@ def _request(
     threads: int | None,
 ) -> BenchRequest:
     """Find the models. Raises `RequestError`, or `RegistryError` for an unknown model."""
-    from as2d_cli import weights
     from as2d_cli.bench.modes import choose_modes
     from as2d_cli.bench.run import BenchRequest
-    from as2d_cli.cli.fetch_progress import shown_progress
-    from as2d_cli.device import usable_cpus
-    from as2d_cli.loading import DRAFTER_THREADS
-    from as2d_cli.messages import ModelRef
+    from as2d_cli.cli.fetch_progress import fetched
     from as2d_cli.registry import load_registry
 
     if not paths:
@@ -133,15 +130,9 @@ def _request(
     for name in names:
         if not registry.model(name).fits("drafter"):
             raise RequestError(f"model {name!r} cannot draft", "choose another --drafter")
-    with shown_progress() as progress:
-        target = registry.model(chosen.target)
-        target_model = ModelRef(target, weights.ensure(target, progress), threads or usable_cpus())
-        drafter_models = tuple(
-            ModelRef(entry, weights.ensure(entry, progress), DRAFTER_THREADS)
-            for entry in map(registry.model, names)
-        )
+    target, ahead = fetched(registry.model(chosen.target), map(registry.model, names), threads)
     command = " ".join(["as2d", *sys.argv[1:]])
-    return BenchRequest(tuple(paths), target_model, drafter_models, listed, command=command)
+    return BenchRequest(tuple(paths), target, tuple(ahead), listed, command=command)
 
 
 def _language(text: str | None) -> str | None:
@@ -161,19 +152,15 @@ def _measure(request: BenchRequest, output: Path | None) -> Results:
                 write = stack.enter_context(output.open("w", encoding="utf-8")).write
             except OSError as error:
                 raise OutputError(f"{output}: cannot be written: {error}") from error
-        return bench(request, Hooks(lambda line: _discard(write(line)), _note, _progress))
+        return bench(request, Hooks(lambda line: _discard(write(line)), tell, _progress))
 
 
 def _discard(value: object) -> None:
     """Take what nobody needs."""
 
 
-def _note(text: str) -> None:
-    typer.echo(f"as2d: {text}", err=True)
-
-
 def _progress(done: int, total: int) -> None:
-    typer.echo(f"as2d: {done} of {total} blocks", err=True)
+    tell(f"{done} of {total} blocks")
 
 
 def _show_kept(path: Path, html: Path | None, trace: Path | None) -> ExitCode:
@@ -205,6 +192,6 @@ def _show(results: Results, html: Path | None, trace: Path | None) -> ExitCode:
         typer.echo(line)
     difference = first_difference(results.rows)
     if difference is not None:
-        typer.echo(f"as2d: {difference}", err=True)
+        tell(str(difference))
         return ExitCode.SOME_FAILED
     return ExitCode.OK

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from as2d_cli.fetch import Progress
 from as2d_cli.printable import printable
+
+if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
+    from as2d_cli.messages import ModelRef
+    from as2d_cli.registry import ModelEntry
 
 
 @contextmanager
@@ -23,6 +28,25 @@ def shown_progress(quiet: bool = False, bar: bool = True) -> Iterator[Progress]:
             yield progress
     else:
         yield _lines()
+
+
+def fetched(
+    target: ModelEntry, drafters: Iterable[ModelEntry], threads: int | None
+) -> tuple[ModelRef, list[ModelRef]]:
+    """Return the models of a command, fetched and converted first where that is needed.
+
+    The target is to have `threads`, None: all CPUs. Raises as `weights.ensure`.
+    """
+    from as2d_cli import weights
+    from as2d_cli.device import usable_cpus
+    from as2d_cli.loading import DRAFTER_THREADS
+    from as2d_cli.messages import ModelRef
+
+    with shown_progress() as progress:
+        return (
+            ModelRef(target, weights.ensure(target, progress), threads or usable_cpus()),
+            [ModelRef(one, weights.ensure(one, progress), DRAFTER_THREADS) for one in drafters],
+        )
 
 
 def _lines() -> Progress:

@@ -36,7 +36,12 @@ class Messages:
 
     def line(self, text: str) -> None:
         """Write one line."""
-        say(f"as2d: {text}")
+        tell(text)
+
+
+def tell(text: str) -> None:
+    """Write one line that begins with the tool's name to stderr."""
+    say(f"as2d: {text}")
 
 
 def say(line: str) -> None:

@@ -12,6 +12,7 @@ import typer
 from as2d_cli import cache, plugins, weights
 from as2d_cli.cli.columns import print_table
 from as2d_cli.cli.fetch_progress import shown_progress
+from as2d_cli.cli.messages import tell
 from as2d_cli.errors import As2dError, ModelError
 from as2d_cli.native import stdout_to
 from as2d_cli.printable import printable
@@ -105,7 +106,7 @@ def verify(
             state = "damaged: " + ", ".join(faults) if faults else "ok"
             typer.echo(printable(f"{model} ({folder.name}): {state}"))
     if damaged:
-        typer.echo("remove the damaged models; they are made anew at their next use", err=True)
+        tell("remove the damaged models; they are made anew at their next use")
         raise typer.Exit(1)
 
 
@@ -149,7 +150,7 @@ def remove(
     for name in [_known(name) for name in names]:
         with shown_progress() as progress:
             removed = weights.remove(name, progress)
-        typer.echo(f"{name}: {'removed' if removed else 'was not in the cache'}", err=True)
+        tell(f"{name}: {'removed' if removed else 'was not in the cache'}")
 
 
 def _row(entry: ModelEntry) -> _Row:
@@ -162,7 +163,7 @@ def _is_cached(entry: ModelEntry) -> bool:
     try:
         return weights.find(entry) is not None
     except As2dError as error:  # of one model; the others are listed all the same
-        typer.echo(f"{entry.name}: {error.message}", err=True)
+        tell(f"{entry.name}: {error.message}")
         return False
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from as2d_cli.cli.messages import tell
 from as2d_cli.errors import RequestError
 from as2d_cli.printable import printable
 
@@ -27,40 +28,26 @@ _Pair = Annotated[str | None, typer.Option("--pair", metavar="NAME", help="A pai
 _Threads = Annotated[int | None, typer.Option(min=1, metavar="N", help="Threads of the target.")]
 
 
-def _note(text: str) -> None:
-    typer.echo(f"as2d: {text}", err=True)
-
-
 @app.command()
 def run(pair: _Pair = None, threads: _Threads = None) -> None:
     """Measure a pair now and keep the result.
 
     It takes about 20 s, and is best done on a machine that has nothing else to do.
     """
-    from as2d_cli import weights
-    from as2d_cli.cli.fetch_progress import shown_progress
-    from as2d_cli.device import is_quiet, usable_cpus
+    from as2d_cli.cli.fetch_progress import fetched
+    from as2d_cli.device import is_quiet
     from as2d_cli.engine import Engine, EngineSettings
-    from as2d_cli.loading import DRAFTER_THREADS
-    from as2d_cli.messages import ModelRef
     from as2d_cli.registry import load_registry
     from as2d_cli.selection import Selection
 
     registry = load_registry()
     chosen = registry.pair(pair)
-    with shown_progress() as progress:
-        target, drafter = (
-            ModelRef(entry, weights.ensure(entry, progress), count)
-            for entry, count in (
-                (registry.model(chosen.target), threads or usable_cpus()),
-                (registry.model(chosen.drafter), DRAFTER_THREADS),
-            )
-        )
+    target, (drafter,) = fetched(registry.model(chosen.target), [registry.model(chosen.drafter)], threads)
     if not is_quiet():
-        typer.echo("as2d: other work is running on this machine: the figures will be off", err=True)
+        tell("other work is running on this machine: the figures will be off")
     settings = EngineSettings(target, drafter)
-    with Engine(settings, note=_note) as engine:
-        budget = Selection(settings, note=_note).measured(engine)
+    with Engine(settings, note=tell) as engine:
+        budget = Selection(settings, note=tell).measured(engine)
     typer.echo(f"{chosen.name}: {budget.reason}")
 
 
@@ -73,12 +60,12 @@ def show(
 
     paths = sorted(profile.profiles_folder().glob("*.json"))
     if not paths:
-        typer.echo("as2d: no profile yet; as2d profile run measures one", err=True)
+        tell("no profile yet; as2d profile run measures one")
     for path in paths:
         try:
             stored = profile.read(path)
         except profile.DAMAGE:
-            typer.echo(f"as2d: {path}: damaged; it will be measured anew", err=True)
+            tell(f"{path}: damaged; it will be measured anew")
             continue
         if as_json:
             typer.echo(json.dumps(asdict(stored)))

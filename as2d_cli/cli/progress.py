@@ -13,8 +13,7 @@ from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TextCo
 from rich.progress import Progress as Bars
 from rich.text import Text
 
-from as2d_cli.audio import open_audio
-from as2d_cli.errors import AudioError
+from as2d_cli.audio import claimed_s
 from as2d_cli.messages import Progress
 from as2d_cli.printable import printable
 
@@ -129,7 +128,8 @@ class Bar:
         for source in self._tally.sources:
             if self._stopping.is_set():
                 return
-            self._tally.expect(source, _claimed_s(source))
+            if source.is_file():  # a pipe can be read only once
+                self._tally.expect(source, claimed_s(source))
             self._draw()
 
     def _draw(self) -> None:
@@ -170,17 +170,6 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(round(max(seconds, 0.0)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
-
-
-def _claimed_s(source: Path) -> float:
-    if not source.is_file():  # a pipe can be read only once
-        return 0.0
-    try:
-        stream = open_audio(source)
-    except AudioError:  # told when it is this file's turn
-        return 0.0
-    stream.close()
-    return stream.expected_s or 0.0
 
 
 def _short(name: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from as2d_cli.cli.messages import tell
 from as2d_cli.errors import RequestError
 
 if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
@@ -37,10 +38,10 @@ def bench_shape(name: str, drafters: Sequence[str], threads: int | None, output:
     target, *others = [registry.model(one) for one in (pair.target, *(drafters or [pair.drafter]))]
     acceptance, records = recorded_acceptance(), []
     command = " ".join(["as2d", *sys.argv[1:]])
-    with _made([target, *others], threads) as (target_model, *drafter_models):
+    with _made(target, others, threads) as (target_model, drafter_models):
         for drafter in drafter_models:
             origin = provenance(target_model, [drafter], command)
-            measured = measure_shape(target_model, drafter, _note)
+            measured = measure_shape(target_model, drafter, tell)
             projection = project(measured, acceptance)
             for line in report((target_model, drafter), measured, projection, acceptance, origin):
                 typer.echo(line)
@@ -57,24 +58,17 @@ def _pair_name(name: str, registry: Registry) -> str:
 
 
 @contextmanager
-def _made(entries: Sequence[ModelEntry], threads: int | None) -> Iterator[list[ModelRef]]:
-    """Make the models, the first with `threads`; those that were not there before are removed at the end."""
+def _made(
+    target: ModelEntry, drafters: Sequence[ModelEntry], threads: int | None
+) -> Iterator[tuple[ModelRef, list[ModelRef]]]:
+    """Make the models, the target's with `threads`; what was not there before is removed at the end."""
     from as2d_cli import weights
-    from as2d_cli.cli.fetch_progress import shown_progress
-    from as2d_cli.device import usable_cpus
-    from as2d_cli.loading import DRAFTER_THREADS
-    from as2d_cli.messages import ModelRef
+    from as2d_cli.cli.fetch_progress import fetched
 
-    new = [entry.name for entry in entries if entry.name.endswith(SUFFIX) and weights.find(entry) is None]
+    shapes = [entry for entry in (target, *drafters) if entry.name.endswith(SUFFIX)]
+    new = [entry.name for entry in shapes if weights.find(entry) is None]
     try:
-        with shown_progress() as progress:
-            paths = [weights.ensure(entry, progress) for entry in entries]
-        counts = [threads or usable_cpus(), *[DRAFTER_THREADS] * (len(entries) - 1)]
-        yield [ModelRef(*one) for one in zip(entries, paths, counts, strict=True)]
+        yield fetched(target, drafters, threads)
     finally:
         for name in new:
             weights.remove(name)
-
-
-def _note(text: str) -> None:
-    typer.echo(f"as2d: {text}", err=True)

@@ -14,7 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO
 
-from as2d_cli.audio import open_audio
+from as2d_cli.audio import claimed_s
 from as2d_cli.cluster.pieces import (
     LONG_S,
     Body,
@@ -31,7 +31,7 @@ from as2d_cli.cluster.pieces import (
 from as2d_cli.comparison import Compared, Comparison
 from as2d_cli.display import Display
 from as2d_cli.engine import WindowOutcome, WindowTask
-from as2d_cli.errors import As2dError, AudioError
+from as2d_cli.errors import As2dError
 from as2d_cli.measure import peak_bytes, peak_bytes_of
 from as2d_cli.pipeline import FileWork, Pipeline
 from as2d_cli.ready import ready
@@ -186,17 +186,9 @@ class Station:
         for item in items:
             opened = item.opened()
             stamp = stamp_of(opened)
-            if stamp is not None and stamp[0] >= _MAY_BE_LONG_BYTES and _claimed_s(opened.source) > LONG_S:
+            if stamp is not None and stamp[0] >= _MAY_BE_LONG_BYTES and claimed_s(opened.source) > LONG_S:
                 long.append(FoundLong(item.number))
                 continue
             self._files += 1
             short.append((item, stamp))
             yield opened.source
-
-
-def _claimed_s(source: Path | BinaryIO) -> float:
-    try:
-        with open_audio(source) as stream:
-            return stream.expected_s or 0.0
-    except AudioError:  # told by whoever reads it
-        return 0.0

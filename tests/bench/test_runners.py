@@ -10,7 +10,7 @@ import pytest
 from as2d_cli.bench import runners
 from as2d_cli.bench.clips import BenchWindow, Clip
 from as2d_cli.bench.modes import PLAIN, Mode, choose_modes
-from as2d_cli.bench.runners import EngineRunner, PairRunner, peak_bytes
+from as2d_cli.bench.runners import EngineRunner, PairRunner, summed_peak_bytes
 from as2d_cli.decoding import SERIAL_MODES
 from as2d_cli.engine import Engine, EngineSettings
 from as2d_cli.errors import As2dError, ModelError, PluginError
@@ -147,13 +147,13 @@ def test_a_drafter_that_no_window_fits_is_refused_before_any_is_cut():
 
 
 def test_memory_is_that_of_all_processes_or_unknown():
-    own = peak_bytes([os.getpid()])
+    own = summed_peak_bytes([os.getpid()])
     if Path("/proc/self/status").exists():
         assert 10e6 < own < 100e9
-        assert peak_bytes([os.getpid(), os.getpid()]) == 2 * own
+        assert summed_peak_bytes([os.getpid(), os.getpid()]) == 2 * own
     else:
         assert own is None
-    assert peak_bytes([2**30]) is None
+    assert summed_peak_bytes([2**30]) is None
 
 
 def test_a_process_that_is_gone_is_told():

@@ -7,7 +7,8 @@ import pytest
 from as2d_cli.bench.clips import BenchWindow, Clip
 from as2d_cli.bench.modes import PLAIN, Mode
 from as2d_cli.bench.runners import BlockRun
-from as2d_cli.bench.session import BLOCK, Session
+from as2d_cli.bench.session import Session
+from as2d_cli.comparison import BLOCK
 from as2d_cli.errors import DecodeError
 from as2d_cli.types import DecodeStats, Step, Window, WindowResult, WindowTrace
 

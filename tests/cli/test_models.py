@@ -129,9 +129,9 @@ def test_verify_of_a_model_that_is_not_in_the_cache_is_an_error(run):
 def test_remove_deletes_the_model_and_says_so_on_stderr(run):
     run("pull")
     result = run("remove", "little")
-    assert (result.stdout, result.stderr) == ("", "little: removed\n")
+    assert (result.stdout, result.stderr) == ("", "as2d: little: removed\n")
     assert [rows(run)[name]["cached"] for name in ("little", "odd")] == [False, True]
-    assert run("remove", "little").stderr == "little: was not in the cache\n"
+    assert run("remove", "little").stderr == "as2d: little: was not in the cache\n"
 
 
 def test_remove_deletes_a_model_that_the_registry_no_longer_knows(run):
