@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -25,6 +24,7 @@ from as2d_cli.json_files import read_json
 from as2d_cli.model_sources import PathSource, is_plain_name
 from as2d_cli.paths import cache_root
 from as2d_cli.registry import ModelEntry
+from as2d_cli.whole_files import write_whole
 
 MANIFEST = "manifest.json"
 STAGING = ".staging-"
@@ -147,12 +147,7 @@ def _write_manifest(folder: Path, files: Mapping[str, _File]) -> None:
     """Write a manifest with the times that the files have now, whole or not at all. Raises `OSError`."""
     timed = {name: replace(one, time_ns=(folder / name).stat().st_mtime_ns) for name, one in files.items()}
     text = json.dumps({"schema": 1, "files": {name: asdict(one) for name, one in timed.items()}}, indent=1)
-    temporary = folder / f".{MANIFEST}-{os.getpid()}"
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(folder / MANIFEST)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_whole(folder / MANIFEST, text.encode())
 
 
 def _read_manifest(folder: Path) -> dict[str, _File] | None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
+import io
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from as2d_cli.paths import cache_root
 from as2d_cli.types import FRAMES_PER_S, NOTHING_HEARD, SAMPLE_RATE_HZ, Features, FeatureSpec, Samples
+from as2d_cli.whole_files import write_whole
 
 _FFT = 400
 _HOP = SAMPLE_RATE_HZ // FRAMES_PER_S
@@ -79,8 +79,11 @@ def mel_filters(n_mels: int) -> NDArray[np.float32]:
         from librosa.filters import mel  # here: a second of imports that most runs never need
 
         filters = np.asarray(mel(sr=SAMPLE_RATE_HZ, n_fft=_FFT, n_mels=n_mels), np.float32)
+        kept = io.BytesIO()
+        np.save(kept, filters, allow_pickle=False)
         with suppress(OSError):  # a cache that cannot be written costs a second per run, no more
-            _keep(path, filters)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, kept.getvalue())
     return filters
 
 
@@ -90,16 +93,3 @@ def _kept(path: Path, shape: tuple[int, int]) -> NDArray[np.float32] | None:
     except (OSError, ValueError, EOFError):
         return None
     return filters if filters.shape == shape and filters.dtype == np.float32 else None
-
-
-def _keep(path: Path, filters: NDArray[np.float32]) -> None:
-    """Write so that another process sees either nothing or all of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            np.save(file, filters, allow_pickle=False)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

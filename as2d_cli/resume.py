@@ -12,8 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
-import secrets
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -28,12 +26,12 @@ from as2d_cli.inputs import Input
 from as2d_cli.json_files import read_json
 from as2d_cli.paths import cache_root
 from as2d_cli.spawning import is_alive
+from as2d_cli.whole_files import PART, write_whole
 
 Stamp: TypeAlias = tuple[int, int | None]
 """Size in bytes, and time of the last change in nanoseconds where there is one."""
 
 _CHUNK_BYTES = 1 << 20
-_PART = re.compile(r"\.as2d-(\d+)-[0-9a-f]+\.part")
 
 
 class State(Enum):
@@ -88,13 +86,9 @@ def remember(record: Record) -> None:
     """Put down how an output is made. Raises `OSError`."""
     file = _file_of(Path(record.output))
     file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.parent.parent / f".as2d-{os.getpid()}-{secrets.token_hex(4)}.part"
-    try:
-        fields = asdict(record)
-        temporary.write_text(json.dumps(fields | {"check": _check_of(fields)}), encoding="utf-8")
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)
+    fields = asdict(record)
+    text = json.dumps(fields | {"check": _check_of(fields)})
+    write_whole(file, text.encode(), staging=_root())  # one folder to look through for what is left of it
 
 
 def _check_of(fields: Mapping[str, object]) -> int:
@@ -179,7 +173,7 @@ def source_key(source: Input) -> str:
 def sweep(folder: Path) -> None:
     """Remove what runs that were killed were just writing into `folder`."""
     try:
-        parts = [(entry, _PART.fullmatch(entry.name)) for entry in os.scandir(folder)]
+        parts = [(entry, PART.fullmatch(entry.name)) for entry in os.scandir(folder)]
     except OSError:
         return
     for entry, part in parts:

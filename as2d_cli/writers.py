@@ -9,9 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
-import secrets
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +21,7 @@ from as2d_cli.far_files import put
 from as2d_cli.printable import printable
 from as2d_cli.sources import reason
 from as2d_cli.types import Segment, Transcript, Word
+from as2d_cli.whole_files import write_whole
 
 SCHEMA_VERSION = 1
 """Of the JSON formats; raised when a key changes its meaning or goes."""
@@ -224,18 +223,9 @@ def write_atomic(path: Path, text: str) -> None:
     if where is not None:
         _put(where, text)
         return
-    # Not tempfile: its files are private to the user, and an output is to have the usual mode.
-    temporary = path.with_name(f".as2d-{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with temporary.open("xb") as file:
-                file.write(_valid(text).encode("utf-8"))
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_whole(path, _valid(text).encode("utf-8"), lasting=True)
     except (OSError, ValueError) as error:
         raise _unwritable(str(path), error) from error
 

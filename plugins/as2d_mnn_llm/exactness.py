@@ -9,7 +9,7 @@ number of threads; so it is tried, once for each.
 from __future__ import annotations
 
 import json
-import os
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from as2d_cli.device import device
 from as2d_cli.errors import ModelError
 from as2d_cli.json_files import read_json
+from as2d_cli.whole_files import write_whole
 from as2d_mnn_llm.engine import MAX_ROWS, Engine
 
 FILE = "row_counts.json"
@@ -41,12 +42,8 @@ def safe_rows(engine: Engine, key: str) -> tuple[int, ...]:
     known = _read(path)
     if key not in known:
         known[key] = find_safe_rows(engine)
-        staged = path.with_name(f"{FILE}.{os.getpid()}")
-        try:
-            staged.write_text(json.dumps(known), encoding="utf-8")
-            staged.replace(path)
-        except OSError:
-            pass  # a read-only cache: found again next time
+        with suppress(OSError):  # a read-only cache: found again next time
+            write_whole(path, json.dumps(known).encode())
     return tuple(known[key])
 
 

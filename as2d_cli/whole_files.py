@@ -1,0 +1,30 @@
+"""Files that are written whole or not at all, whatever ends the process meanwhile."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from pathlib import Path
+
+PART = re.compile(r"\.as2d-(\d+)-[0-9a-f]+\.part")
+"""The name of a file that is being written, with the number of the process that does so."""
+
+
+def write_whole(path: Path, content: bytes, *, staging: Path | None = None, lasting: bool = False) -> None:
+    """Write a file: `path` holds all of `content` or is as it was. Raises `OSError`.
+
+    It is made in the folder `staging`, on the same disk; by default beside `path`. A `lasting` file is there
+    after a loss of power, too, for which the disk is waited for.
+    """
+    # Not tempfile: its files are private to the user, and an output is to have the usual mode.
+    temporary = (staging or path.parent) / f".as2d-{os.getpid()}-{secrets.token_hex(4)}.part"
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+            if lasting:
+                file.flush()
+                os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

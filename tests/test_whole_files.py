@@ -1,0 +1,31 @@
+import os
+
+import pytest
+
+from as2d_cli.whole_files import PART, write_whole
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_a_file_is_replaced_as_a_whole_and_nothing_else_is_left(tmp_path, lasting):
+    path = tmp_path / "kept.json"
+    path.write_bytes(b"before, and longer")
+    write_whole(path, b"after", lasting=lasting)
+    assert path.read_bytes() == b"after"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_cannot_be_put_in_its_place_leaves_it_as_it_was(tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="folder"):
+        write_whole(tmp_path / "folder", b"content")
+    assert list(tmp_path.iterdir()) == [tmp_path / "folder"]
+
+
+def test_it_is_made_in_the_staging_folder_under_a_name_that_tells_the_process(tmp_path, monkeypatch):
+    staged = []
+    monkeypatch.setattr("pathlib.Path.replace", lambda part, path: staged.append(part))
+    (tmp_path / "deep").mkdir()
+    write_whole(tmp_path / "deep" / "kept", b"", staging=tmp_path)
+    (part,) = staged
+    assert part.parent == tmp_path
+    assert PART.fullmatch(part.name)[1] == str(os.getpid())
