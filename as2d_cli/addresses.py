@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote
 
 _ADDRESS: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+]+):/+(?P<rest>.*)", re.DOTALL)
 _THIS_MACHINE: Final = re.compile(r"file:(//(localhost)?)?(?P<path>/(?!/).*)", re.DOTALL)
+_SCHEME: Final = re.compile(r"\A[A-Za-z][A-Za-z0-9+]+://")
 _NOTHING: Final = re.compile("[a-z][a-z0-9+]+:/*")
 WEB: Final = frozenset({"http", "https"})
 _WEB_FILE: Final = re.compile(
@@ -36,7 +37,7 @@ def address(path: str | Path) -> str | None:
     >>> address(Path("s3://bucket/a.wav")), address(Path("/a.wav"))
     ('s3://bucket/a.wav', None)
     """
-    found = _ADDRESS.fullmatch(str(path))
+    found = _ADDRESS.fullmatch(_lowered(str(path)))
     if found is None:
         return None
     rest = found["rest"]
@@ -48,9 +49,12 @@ def address(path: str | Path) -> str | None:
 def located(text: str) -> Path:
     """Return the path of what was given as a text; `file://` is this machine (RFC 8089).
 
+    Schemes may be in capitals (RFC 3986 section 3.1), if two slashes follow that mark them.
+
     >>> str(located("https://host/talks/a.wav?id=1#t=10"))
     'https:/host/talks/?%3Fid%3D1/a.wav'
     """
+    text = _lowered(text)
     if here := _THIS_MACHINE.fullmatch(text):
         return Path(_unquoted(here["path"]))
     file = _WEB_FILE.fullmatch(text)
@@ -60,12 +64,17 @@ def located(text: str) -> Path:
     return Path(text)
 
 
+def _lowered(text: str) -> str:
+    return _SCHEME.sub(lambda scheme: scheme[0].lower(), text)
+
+
 def _unquoted(text: str) -> str:
     return unquote(text, errors="surrogateescape")  # as Python has names that are no UTF-8
 
 
 def flaw(text: str) -> str | None:
     """Return why an address cannot be used as it was written, None if it can, or is none."""
+    text = _lowered(text)
     if _NOTHING.fullmatch(text) and not os.path.lexists(text):
         return "names no file, folder or bucket"
     where = address(located(text))

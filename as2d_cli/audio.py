@@ -86,7 +86,7 @@ class AudioStream:
     """One open file; iterate `blocks()` once, then read `duration_s` and `warnings`."""
 
     def __init__(self, source: Path | BinaryIO) -> None:
-        self._file, self.name, self._ours = open_file(source)
+        self._file, self.name, self._ours, self.sha256 = open_file(source)
         self._readers = open_readers(self._file, self.name)
         self._findings = _Findings()
         self._length = 0

@@ -21,6 +21,7 @@ from as2d_cli.display import Display
 from as2d_cli.engine import WindowOutcome
 from as2d_cli.errors import OutputError
 from as2d_cli.guard import DraftGuard
+from as2d_cli.messages import Progress
 from as2d_cli.outputs import plan
 from as2d_cli.overlap import overlapped
 from as2d_cli.pipeline import FileWork, Pipeline
@@ -168,7 +169,7 @@ class Batch:
             for work in pipeline.run(self._opened(due)):
                 one, stamp = due[work.number], self._stamps.pop(work.number)
                 wanted = one.formats and work.error is None
-                yield work, content_of(one.outputs.input, stamp) if wanted else None
+                yield work, content_of(one.outputs.input, stamp, work.sha256) if wanted else None
             self._end()
 
     def _elsewhere(self, due: Sequence[Due]) -> Generator[Decoded | None, None, None]:
@@ -218,6 +219,10 @@ class Batch:
                 silent_windows=self._report.silent_windows + silent,
                 doubtful_windows=self._report.doubtful_windows + result.is_doubtful,
             )
+            if (
+                self._fleet is not None and not silent
+            ):  # an engine of this process tells how far it is more often
+                self._display.steps(Progress(number, result.stats.tokens, result.stats.steps))
         self._display.window(self._due[number].source, seconds)
 
     def _predicted_s(self, result: WindowResult, *, silent: bool) -> float:

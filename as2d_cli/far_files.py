@@ -5,24 +5,41 @@ An object store shows an object when all of it is there, so that a single put is
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import glob
+import hashlib
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TypeVar
 
 from as2d_cli.addresses import WEB, address, without_secrets
 
+_Result = TypeVar("_Result")
+
 _BLOCK_BYTES = 4 << 20
 """What is read, and held, of a file at a time."""
-_WEB_PATIENCE_S = 60.0
-"""For a web server to answer, and to go on."""
+_WEB_PATIENCE_S, _WEB_INFO_S = 30.0, 15.0
+"""For a web server to begin, and to go on, with a file; to tell of one."""
+_PAUSES_S = (1.0, 5.0)
+"""Before the web is asked again after what may pass. S3 and Google's storage are, by their clients."""
+_PASSING = frozenset({408, 429, 500, 502, 503, 504})
+"""Answers of a web server that another time may not give; the same as curl's --retry has."""
 _WITH_BUCKETS = frozenset({"s3", "gs"})
 UNKNOWN_SIZE = -1
+
+
+class _PassingError(OSError):
+    """May be gone when it is tried again."""
+
+
+class _SilenceError(OSError):
+    """Nothing came for long."""
 
 
 def exists(path: Path) -> bool:
@@ -34,14 +51,32 @@ def exists(path: Path) -> bool:
         return bool(system.exists(name))
 
 
-def copy(where: str, write: Callable[[bytes], object]) -> None:
-    """Give `write` what a file holds, piece by piece. Raises `OSError`."""
+def copy(where: str, file: BinaryIO) -> str:
+    """Write what a file holds into an empty one, piece by piece; return its SHA-256. Raises `OSError`."""
+    return _tried(lambda: _copied(where, file))
+
+
+def _copied(where: str, file: BinaryIO) -> str:
     # The web in one go: many servers cannot begin in the middle, or do not tell the size. That given here
     # is not used; it spares asking for it, which a signature for reading does not allow.
     how = {"block_size": 0, "size": 1} if _scheme(where) in WEB else {"block_size": _BLOCK_BYTES}
-    with _reached(where) as (system, name), system.open(name, "rb", **how) as file:
-        while piece := file.read(_BLOCK_BYTES):
-            write(piece)
+    file.seek(0)
+    file.truncate()
+    digest = hashlib.sha256()
+    try:
+        with _reached(where) as (system, name), system.open(name, "rb", **how) as far:
+            while piece := far.read(_BLOCK_BYTES):
+                file.write(piece)
+                digest.update(piece)
+    except _SilenceError as error:
+        raise _PassingError(str(error)) if file.tell() else error from error
+    return digest.hexdigest()
+
+
+def head(where: str, size: int) -> bytes:
+    """Return the first bytes of a file, at most `size`. Raises `OSError`."""
+    with _reached(where) as (system, name), system.open(name, "rb", cache_type="none") as far:
+        return bytes(far.read(size))
 
 
 def size_and_time(where: str) -> tuple[int, int | None] | None:
@@ -49,12 +84,28 @@ def size_and_time(where: str) -> tuple[int, int | None] | None:
 
     None if there is no file. Raises `OSError`.
     """
-    with _reached(where) as (system, name):
-        found = system.info(name)
+    found = _tried(lambda: _told(where))
     if found.get("type") != "file":
         return None
     size = found.get("size")
     return UNKNOWN_SIZE if size is None else int(size), _changed_ns(found)
+
+
+def _told(where: str) -> Mapping[str, Any]:
+    how = {"timeout": _WEB_INFO_S} if _scheme(where) in WEB else {}
+    with _reached(where) as (system, name):
+        found: Mapping[str, Any] = system.info(name, **how)
+    return found
+
+
+def _tried(do: Callable[[], _Result]) -> _Result:
+    """Return what `do` does, at the third time at the latest, if what goes wrong may pass."""
+    for pause_s in _PAUSES_S:
+        try:
+            return do()
+        except _PassingError:
+            time.sleep(pause_s)
+    return do()
 
 
 def _changed_ns(found: Mapping[str, Any]) -> int | None:
@@ -145,9 +196,26 @@ def _reached(where: str) -> Iterator[tuple[Any, str]]:
         brought = "; pip install 'as2d[ray]' brings what is needed" if is_ours else ""
         raise OSError(f"{error}{brought}") from error
     except FileNotFoundError as error:
+        if _may_pass(error.__cause__, where):  # whatever keeps the web from telling of a file, it is this
+            raise _PassingError(_reason(error)) from error
         raise FileNotFoundError(errno.ENOENT, f"not found: {_reason(error)}") from error
+    except (TimeoutError, asyncio.TimeoutError) as error:  # one of one kind from Python 3.11 on
+        raise _SilenceError("the server does not answer") from error
     except Exception as error:  # every store has errors of its own
-        raise OSError(_reason(error)) from error
+        kind = _PassingError if _may_pass(error, where) else OSError
+        raise kind(_reason(error)) from error
+
+
+def _may_pass(error: BaseException | None, where: str) -> bool:
+    """Tell whether asking the web again may help: busy or broken servers, lines that were cut."""
+    if _scheme(where) not in WEB:
+        return False
+    import aiohttp
+
+    if isinstance(error, aiohttp.ClientResponseError):
+        return error.status in _PASSING
+    cut = (aiohttp.ClientPayloadError, aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)
+    return isinstance(error, cut) and not isinstance(error, aiohttp.ClientConnectorError)  # nobody there
 
 
 def _options(where: str) -> dict[str, Any]:

@@ -11,13 +11,14 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
 from as2d_cli.addresses import address, flaw, located
 from as2d_cli.audio import open_audio
 from as2d_cli.errors import As2dError, AudioError, RequestError
-from as2d_cli.far_files import files_in, matching
+from as2d_cli.far_files import files_in, head, matching
 from as2d_cli.printable import printable
 from as2d_cli.sources import copied, reason
 from as2d_cli.writers import FORMATS
@@ -25,6 +26,7 @@ from as2d_cli.writers import FORMATS
 STDIN = "-"
 """Stands for standard input where a file is expected; a file of that name is `./-`."""
 _STDIN_NAME = "stdin"
+_HEAD_BYTES = 1 << 20
 
 _MEDIA_NAMES = frozenset(
     [
@@ -193,7 +195,7 @@ def _chosen(path: Path, files: Iterable[tuple[Path, AudioError | None]], notes: 
             found.append(Input(file, error=error))
         elif _is_wanted(file):
             found.append(Input(file, file.relative_to(path).parent))
-        elif file.suffix.lower().removeprefix(".") not in FORMATS:  # our own outputs are no news
+        elif not _is_called_like_ours(file):  # our own outputs are no news
             ignored += 1
     name = printable(str(path))
     if ignored:
@@ -235,14 +237,24 @@ def _is_folder(path: Path) -> bool:
 
 
 def _is_wanted(file: Path) -> bool:
-    """Tell whether a file found in a folder is audio, or is called so and deserves an error if not."""
+    """Tell whether a file found in a folder is audio, or is called so and deserves an error if not.
+
+    Of one far away its beginning has to be enough, and what is called like our outputs is left there.
+    """
     if file.suffix.lower() in _MEDIA_NAMES:
         return True
+    where = address(file)
+    if where is not None and _is_called_like_ours(file):
+        return False
     try:
-        open_audio(file).close()
-    except AudioError:
+        open_audio(file if where is None else BytesIO(head(where, _HEAD_BYTES))).close()
+    except (AudioError, OSError):
         return False
     return True
+
+
+def _is_called_like_ours(file: Path) -> bool:
+    return file.suffix.lower().removeprefix(".") in FORMATS
 
 
 def _standard_input() -> Input:

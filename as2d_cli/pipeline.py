@@ -40,6 +40,8 @@ class FileWork:
     read: bool = False
     """Whether all of its audio has been handed out."""
     duration_s: float = 0.0
+    sha256: str | None = None
+    """Of the file, if it came from far away."""
     warnings: list[str] = field(default_factory=list)
     silent_windows: int = 0
     """Windows without speech, which were not decoded."""
@@ -166,6 +168,7 @@ def settled(speech: SpeechDetector | None, window: Window) -> WindowResult | Non
 def windows_of(work: FileWork) -> Generator[Window, None, None]:
     """Yield the windows of a file, and note what can be told of it once it is read. Raises `AudioError`."""
     stream = open_audio(work.source)
+    work.sha256 = stream.sha256
     try:
         yield from split(stream.blocks())
         work.duration_s = stream.duration_s or 0.0

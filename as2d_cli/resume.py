@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tempfile
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -134,10 +135,15 @@ def stamp_of(source: Input) -> Stamp | None:
     return (status.st_size, status.st_mtime_ns) if source.path.is_file() else None
 
 
-def content_of(source: Input, stamp: Stamp | None) -> Content | None:
-    """Return what an input holds, or None if that is not what it held when it had this `stamp`."""
+def content_of(source: Input, stamp: Stamp | None, sha256: str | None = None) -> Content | None:
+    """Return what an input holds, or None if that is not what it held when it had this `stamp`.
+
+    `sha256` is that of what was read of it after the stamp was taken, if it is known.
+    """
+    if stamp is None or sha256 is not None:
+        return Content(*stamp, sha256) if stamp and sha256 else None
     try:
-        if stamp is None or stamp_of(source) != stamp:
+        if stamp_of(source) != stamp:
             return None
         return Content(*stamp, digest_of(source.source))
     except OSError:
@@ -149,8 +155,8 @@ def digest_of(file: Path | BinaryIO) -> str:
     digest = hashlib.sha256()
     if isinstance(file, Path):
         if (where := address(file)) is not None:
-            copy(where, digest.update)
-            return digest.hexdigest()
+            with tempfile.TemporaryFile() as here:
+                return copy(where, here)
         with file.open("rb") as opened:
             return digest_of(opened)
     file.seek(0)

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from contextlib import nullcontext
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from as2d_cli.addresses import address
 from as2d_cli.errors import AudioError
@@ -28,15 +28,28 @@ def reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-def open_file(source: Path | BinaryIO) -> tuple[BinaryIO, str, bool]:
-    """Return a seekable file of `source`, its name for messages, and whether we must close it.
+class Opened(NamedTuple):
+    """A seekable file."""
+
+    file: BinaryIO
+    name: str
+    """For messages."""
+    ours: bool
+    """Whether we must close it."""
+    sha256: str | None
+    """Of a copy of a file far away, which is not to be fetched once more for that."""
+
+
+def open_file(source: Path | BinaryIO) -> Opened:
+    """Return a seekable file of `source`.
 
     What cannot seek (a pipe) is first copied to an unnamed temporary file, so that any container
     works and memory stays bounded. Raises AudioError.
     """
+    sha256 = None
     if isinstance(source, Path):
         name = printable(str(source))
-        file = _open_path(source, name)
+        file, sha256 = _open_path(source, name)
     else:
         label = getattr(source, "name", None)
         # our copy of standard input goes by the number of a file without a name
@@ -56,10 +69,10 @@ def open_file(source: Path | BinaryIO) -> tuple[BinaryIO, str, bool]:
         raise AudioError(f"{name}: cannot be read: {reason(error)}") from error
     if empty:
         raise AudioError(f"{name}: the file is empty", "It holds no bytes; was the recording saved?")
-    return file, name, ours
+    return Opened(file, name, ours, sha256)
 
 
-def _open_path(path: Path, name: str) -> BinaryIO:
+def _open_path(path: Path, name: str) -> tuple[BinaryIO, str | None]:
     try:
         if (where := address(path)) is not None:
             return _fetched(where)
@@ -67,10 +80,10 @@ def _open_path(path: Path, name: str) -> BinaryIO:
         if stat.S_ISDIR(mode):
             raise AudioError(f"{name}: is a directory, not a file")
         if stat.S_ISFIFO(mode):
-            return _open_fifo(path, name)
+            return _open_fifo(path, name), None
         if not stat.S_ISREG(mode):
             raise AudioError(f"{name}: is a device or socket, not a file")
-        return path.open("rb")
+        return path.open("rb"), None
     except FileNotFoundError as error:
         raise AudioError(f"{name}: no such file") from error
     except (OSError, ValueError) as error:
@@ -87,15 +100,14 @@ def _open_fifo(path: Path, name: str) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def _fetched(where: str) -> BinaryIO:
-    """Return a copy of a file far away: reading goes to and fro, and a failure is to show here."""
+def _fetched(where: str) -> tuple[BinaryIO, str]:
+    """Return a copy of a far file, and its digest: reading goes to and fro, and a failure is to show here."""
     copy_here = tempfile.TemporaryFile()  # noqa: SIM115 - handed to the caller
     try:
-        copy(where, copy_here.write)
+        return copy_here, copy(where, copy_here)
     except BaseException:
         copy_here.close()
         raise
-    return copy_here
 
 
 def copied(file: BinaryIO) -> BinaryIO:

@@ -22,7 +22,16 @@ def test_an_address_survives_being_a_path(text):
     assert flaw(text) is None
 
 
-@pytest.mark.parametrize("text", ["/a/b.wav", "a:b.wav", "C:/a.wav", "-", "Ärger:/x"])
+@pytest.mark.parametrize("text", ["S3://bucket/A b.wav", "Https://Host/talks/a.mp3", "MEMORY://a/b"])
+def test_schemes_may_be_in_capitals(text):
+    scheme, _, rest = text.partition("://")
+    assert address(located(text)) == address(text) == f"{scheme.lower()}://{rest}"
+    assert flaw(text) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["/a/b.wav", "a:b.wav", "S3:/a.wav", "./S3://a.wav", "C:/a.wav", "-", "Ärger:/x"]
+)
 def test_a_path_of_this_machine_is_no_address(text):
     assert address(Path(text)) is None
     assert flaw(text) is None

@@ -1,17 +1,21 @@
 """Files that are not on this machine: in a store in memory, on web servers of every kind."""
 
+import hashlib
 import sys
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from pathlib import Path
 from threading import Thread
 from urllib.parse import urlsplit
 
 import pytest
 
+from as2d_cli import far_files, inputs
 from as2d_cli.addresses import address
 from as2d_cli.batch import Batch
 from as2d_cli.errors import RequestError
-from as2d_cli.far_files import copy, exists, files_in, listed, matching, put, reach, size_and_time
+from as2d_cli.far_files import copy, exists, files_in, head, listed, matching, put, reach, size_and_time
 from as2d_cli.inputs import find_inputs
 from as2d_cli.outputs import plan
 from as2d_cli.registry import load_registry
@@ -35,7 +39,7 @@ class Web(BaseHTTPRequestHandler):
     asked: list[str] = []  # noqa: RUF012 - of the server, which makes one of these per connection
 
     def do_GET(self):
-        self.asked.append(self.path)
+        self.asked.append(f"{self.command} {self.path}")
         url = urlsplit(self.path)
         kind = url.path.split("/")[1]
         answer = getattr(self, f"_{kind}", None)
@@ -87,6 +91,25 @@ class Web(BaseHTTPRequestHandler):
     def _torn(self, query):
         self._unmeasured(query, ends=False)
 
+    def _shaky(self, query):
+        """Give a file at the third time."""
+        times = sum(one.startswith("GET /shaky") for one in self.asked)
+        if times == 1:
+            self.send_error(503)
+        elif times == 2 and self.command == "GET":
+            self._cut(query)
+        else:
+            self._whole(query)
+
+    def _busy(self, query):
+        self.send_error(429)
+
+    def _silent(self, query):
+        if self.command == "GET":
+            self._whole(query, len(self.content) + 1)
+        time.sleep(1.0)
+        self.close_connection = True
+
     def _signed(self, query):
         if self.command == "GET" and "X-Amz-Signature=right" in query:
             self._whole(query)
@@ -110,10 +133,11 @@ class Web(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def web(sound):
+def web(sound, monkeypatch):
     """Start a web server with a recording; return its address."""
     Web.content = sound("web.wav").read_bytes()
     Web.asked.clear()
+    monkeypatch.setattr(far_files, "_PAUSES_S", (0.01, 0.02))
     server = ThreadingHTTPServer(("127.0.0.1", 0), Web)
     Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
@@ -170,9 +194,9 @@ def test_what_is_found_on_a_host_whose_files_go_by_their_path_alone_is_on_that_h
 
 def test_what_is_put_can_be_read_and_measured():
     put("memory://a/b.txt", b"text")
-    held = bytearray()
-    copy("memory://a/b.txt", held.extend)
-    assert bytes(held) == b"text"
+    held = BytesIO(b"more of the try before")
+    assert copy("memory://a/b.txt", held) == hashlib.sha256(b"text").hexdigest()
+    assert held.getvalue() == b"text"
     size, time_ns = size_and_time("memory://a/b.txt")
     assert size == 4
     assert time_ns > 1.6e18
@@ -184,9 +208,9 @@ def test_errors_of_whatever_kind_are_of_the_system():
     with pytest.raises(OSError, match="Protocol not known: unknown"):
         reach("unknown://host/a")
     with pytest.raises(OSError, match="Connect call failed"):
-        copy("http://127.0.0.1:1/a.wav", print)
+        copy("http://127.0.0.1:1/a.wav", BytesIO())
     with pytest.raises(FileNotFoundError):
-        copy("memory://no/such", print)
+        copy("memory://no/such", BytesIO())
     with pytest.raises(OSError, match="https is for reading only"):
         put("https://host/a.txt", b"")
 
@@ -251,12 +275,49 @@ def test_what_the_web_does_not_give_is_one_line(scripted, web):
     )
 
 
+def test_what_may_pass_is_tried_again_twice_and_nothing_else(scripted, web, tmp_path, monkeypatch):
+    monkeypatch.setattr(far_files, "_WEB_PATIENCE_S", 0.2)
+    pages = ("shaky", "busy", "silent", "none", "signed")
+    made = run(*(f"{web}/{page}/{page}.wav" for page in pages), formats=("txt",), folder=tmp_path)
+    assert [one.error and one.error.message.partition(".wav: ")[2] for one in made] == [
+        None,
+        "cannot be opened: the server answers 429 Too Many Requests",
+        "cannot be opened: the server does not answer",
+        "no such file",
+        "cannot be opened: the server answers 403 Forbidden",
+    ]
+    fetched = [one.split("/")[1] for one in Web.asked if one.startswith("GET")]
+    assert fetched.count("shaky") == 3
+    assert fetched.count("silent") == 4  # it had begun
+    assert fetched.count("busy") == 6  # to be told of it, and for it
+    assert fetched.count("none") == fetched.count("signed") == 2
+    assert run(f"{web}/shaky/shaky.wav", formats=("txt",), folder=tmp_path)[0].is_skipped
+
+
+def test_a_file_is_fetched_once(scripted, web, tmp_path):
+    run(f"{web}/whole/a.wav", formats=("txt",), folder=tmp_path)
+    assert Web.asked == ["HEAD /whole/a.wav", "GET /whole/a.wav"]
+
+
+def test_of_a_folder_only_the_beginning_is_looked_at_of_what_has_no_telling_name(sound, monkeypatch):
+    monkeypatch.setattr(inputs, "_HEAD_BYTES", 1000)
+    for name in ("speech", "talk.bin", "notes.txt", "image.png"):
+        put(f"memory://odd/{name}", sound().read_bytes() if name in {"speech", "talk.bin"} else b"no" * 2000)
+    fetched = []
+    monkeypatch.setattr(inputs, "head", lambda where, size: fetched.append(where) or head(where, size))
+    found = find_inputs(["memory://odd"])
+    assert [one.path.name for one in found.found] == ["speech", "talk.bin"]
+    assert fetched == [f"memory://odd/{name}" for name in ("image.png", "speech", "talk.bin")]
+    assert found.notes == ("memory://odd: ignored 1 file that is no audio",)
+    assert head("memory://odd/image.png", 1000) == b"no" * 500
+
+
 def test_a_proxy_is_used_and_a_time_that_is_none_is_none(web, monkeypatch):
     monkeypatch.setenv("http_proxy", web)
-    held = bytearray()
-    copy("http://host.invalid/whole/a.wav", held.extend)
-    assert held == Web.content
-    assert size_and_time("http://host.invalid/whole/a.wav") == (len(held), None)
+    held = BytesIO()
+    copy("http://host.invalid/whole/a.wav", held)
+    assert held.getvalue() == Web.content
+    assert size_and_time("http://host.invalid/whole/a.wav") == (len(Web.content), None)
 
 
 @pytest.mark.parametrize("package", ["fsspec", "aiohttp"])

@@ -45,7 +45,7 @@ def test_a_named_pipe_is_read_to_its_end(tmp_path):
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_bytes, args=(b"x" * 300_000,))
     writer.start()
-    file, _, ours = open_file(pipe)
+    file, _, ours, _ = open_file(pipe)
     writer.join()
     assert ours
     file.seek(0)

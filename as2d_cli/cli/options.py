@@ -56,7 +56,7 @@ def batch_request(options: BatchOptions) -> tuple[BatchRequest, tuple[str, ...]]
         word_timestamps=options.word_timestamps,
         layout=Layout(options.max_line_width, options.max_line_count, options.max_words_per_line),
         formats=formats,
-        folder=None if options.output_dir is None else located(str(options.output_dir)),
+        folder=None if options.output_dir is None else located(options.output_dir),
         overwrite=options.overwrite,
         fail_fast=options.fail_fast,
         compare=options.compare,

@@ -8,7 +8,6 @@ What options mean is for `options` to say; this module must be quick to import.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -161,7 +160,7 @@ class FileOptions(Options):
         ),
     ] = None
     output_dir: Annotated[
-        Path | None,
+        str | None,  # of a path only one of two slashes would be left
         typer.Option("--output-dir", "-o", metavar="DIR", help="Write the files here, not beside the input."),
     ] = None
     overwrite: Annotated[

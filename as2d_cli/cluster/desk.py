@@ -116,9 +116,10 @@ class Desk:
         return number in self._items
 
     def has_room(self, number: int, engines: int) -> bool:
-        """Tell whether more of a long file is to be read, for so many engines."""
-        long = self._long.get(number)
-        ahead = long.work.handed_out - long.work.returned if long else 0
+        """Tell whether more of a long file is to be read, for so many engines. One over is in no way."""
+        if number not in self._long:
+            return True
+        ahead = sum(long.work.handed_out - long.work.returned for long in self._long.values())
         return ahead < _RUNS_AHEAD * RUN_WINDOWS * engines
 
     def read(self, number: int, run: Run, windows: Any) -> None:  # noqa: ANN401 - Ray's reference

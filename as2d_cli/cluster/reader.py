@@ -38,7 +38,8 @@ def read_long(item: Item, vad: bool) -> Iterator[Run | HeardWindows | End]:
         error = caught
     if heard:
         yield from _announced(heard)
-    content = content_of(opened, stamp) if item.wants_content and error is None else None
+    known = item.wants_content and error is None
+    content = content_of(opened, stamp, work.sha256) if known else None
     yield End(work.duration_s, tuple(work.warnings), error, content)
 
 

@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO
 
+from as2d_cli.addresses import address
 from as2d_cli.audio import claimed_s
 from as2d_cli.cluster.pieces import (
     LONG_S,
@@ -32,6 +33,7 @@ from as2d_cli.comparison import Compared, Comparison
 from as2d_cli.display import Display
 from as2d_cli.engine import WindowOutcome, WindowTask
 from as2d_cli.errors import As2dError
+from as2d_cli.inputs import Input
 from as2d_cli.measure import peak_bytes, peak_bytes_of
 from as2d_cli.pipeline import FileWork, Pipeline
 from as2d_cli.ready import ready
@@ -42,6 +44,8 @@ from as2d_cli.types import Request
 
 _MAY_BE_LONG_BYTES = 1_000_000
 """Smaller files are not asked for their length: `LONG_S` would be less than 7 kbit/s."""
+_FAR_LONG_BYTES = 16_000_000
+"""Larger files far away are taken to be long, as asking would fetch them: `LONG_S` at 107 kbit/s."""
 
 
 class _Notes(Display):
@@ -173,7 +177,7 @@ class Station:
         for work in pipeline.run(self._sources(items, short, long), first):
             item, stamp = short[work.number - first]
             known = item.wants_content and work.error is None
-            content = content_of(item.opened(), stamp) if known else None
+            content = content_of(item.opened(), stamp, work.sha256) if known else None
             both = found[work.number]
             work.number, work.source = item.number, item.input.path
             yield DecodedFile(item.number, work, content, both)
@@ -186,9 +190,16 @@ class Station:
         for item in items:
             opened = item.opened()
             stamp = stamp_of(opened)
-            if stamp is not None and stamp[0] >= _MAY_BE_LONG_BYTES and claimed_s(opened.source) > LONG_S:
+            if stamp is not None and _is_long(opened, stamp[0]):
                 long.append(FoundLong(item.number))
                 continue
             self._files += 1
             short.append((item, stamp))
             yield opened.source
+
+
+def _is_long(given: Input, size: int) -> bool:
+    """Tell whether a file is to be divided."""
+    if given.stream is None and address(given.path) is not None:
+        return size >= _FAR_LONG_BYTES
+    return size >= _MAY_BE_LONG_BYTES and claimed_s(given.source) > LONG_S
