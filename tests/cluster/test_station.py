@@ -1,39 +1,81 @@
 """An engine of a cluster, without Ray."""
 
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
+from as2d_cli import far_files, sources
 from as2d_cli.cluster import station
-from as2d_cli.cluster.pieces import Broken, WindowPiece
+from as2d_cli.cluster.pieces import Broken, FoundLong, Item, WindowPiece
+from as2d_cli.cluster.reader import read_long
+from as2d_cli.engine import WindowOutcome
 from as2d_cli.errors import ModelError
+from as2d_cli.inputs import Input
+from as2d_cli.pipeline import NOTHING_SAID
 from as2d_cli.registry import load_registry
 from as2d_cli.requests import BatchRequest
+from as2d_cli.resume import digest_of
 from as2d_cli.types import Request
 
 
-def test_a_broken_engine_has_given_everything_back_when_it_says_so(monkeypatch):
+@pytest.fixture
+def loaded(monkeypatch):
+    """Make a station whose engine runs windows so; return it and what is added to when all is given back."""
     given_back = []
 
+    def make(run):
+        @contextmanager
+        def ready(asked, display):
+            engine = SimpleNamespace(run=run, target_spec=None, process_ids=(), is_drafting=False)
+            yield SimpleNamespace(
+                guard=lambda: None,
+                engine=engine,
+                request=Request(),
+                budget=None,
+                load_s=0.0,
+                is_drafter_lost=False,
+            )
+            given_back.append(True)
+
+        monkeypatch.setattr(station, "ready", ready)
+        engine = station.Station(BatchRequest((), load_registry().model("whisper-base")))
+        engine.load()
+        return engine, given_back
+
+    return make
+
+
+def test_a_broken_engine_has_given_everything_back_when_it_says_so(loaded):
     def run(tasks, guard):
         raise ModelError("the target died too often")
         yield
 
-    @contextmanager
-    def ready(asked, display):
-        engine = SimpleNamespace(run=run, target_spec=None, process_ids=())
-        yield SimpleNamespace(
-            guard=lambda: None,
-            engine=engine,
-            request=Request(),
-            budget=None,
-            load_s=0.0,
-            is_drafter_lost=False,
-        )
-        given_back.append(True)
-
-    monkeypatch.setattr(station, "ready", ready)
-    engine = station.Station(BatchRequest((), load_registry().model("whisper-base")))
-    engine.load()
+    engine, given_back = loaded(run)
     sent = next(engine.windows(WindowPiece(0, (0,), None), []))
     assert isinstance(sent.body, Broken)
     assert given_back
+
+
+def test_a_file_far_away_is_fetched_once_and_only_by_who_decodes_it(loaded, sound, monkeypatch):
+    fetched = []
+    copied = far_files.copy
+    monkeypatch.setattr(sources, "copy", lambda where, file: fetched.append(where) or copied(where, file))
+    monkeypatch.setattr(station, "_FAR_LONG_BYTES", 200_000)
+    for name, seconds in (("short", 2.0), ("long", 10.0)):
+        far_files.put(f"memory://station/{name}.wav", sound(seconds=seconds).read_bytes())
+    items = [
+        Item(number, Input(Path(f"memory://station/{name}.wav")), True)
+        for number, name in enumerate(("long", "short"))
+    ]
+    engine, _ = loaded(lambda tasks, guard: (WindowOutcome(task, NOTHING_SAID) for task in tasks))
+    decoded, found = (sent.body for sent in engine.files(*items))
+    assert isinstance(found, FoundLong)
+    assert (decoded.number, found.number) == (1, 0)
+    assert fetched == ["memory://station/short.wav"]
+    assert decoded.content.sha256 == digest_of(Path("memory://station/short.wav"))
+    fetched.clear()
+    *_, end = read_long(items[0], False)
+    assert fetched == ["memory://station/long.wav"]
+    assert end.content.sha256 == digest_of(Path("memory://station/long.wav"))
