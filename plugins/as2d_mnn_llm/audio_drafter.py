@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from as2d_cli.decoding.protocols import END, DrafterSpec, DraftToken
+from as2d_cli.decoding.protocols import DrafterSpec, DraftToken
 from as2d_cli.types import Features, Request
 from as2d_mnn_llm.audio_model import FEATURES, MAX_TOKENS, AudioModel
 from as2d_mnn_llm.bpe import LlmTokenizer
@@ -36,21 +36,14 @@ class AudioDrafter:
 
     def draft(self, features: Features, request: Request) -> Iterator[DraftToken]:
         """Yield the model's own text of one window, then `END` if it ended within its limit."""
-        session = self.open(features, request)
-        token = session.prompt[-1]
-        for _ in range(session.max_tokens):
-            drafted = session.forward([token])
-            yield drafted
-            if drafted.id == END:
-                return
-            token = drafted.id
+        yield from self.open(features, request).written()
 
 
 class AudioDraftSession(LlmDraftSession):
     """One window; what the model says about the language becomes part of the prompt."""
 
     def __init__(self, model: AudioModel, prompt: Sequence[int], language: str | None) -> None:
-        super().__init__(model.engine, prompt, MAX_TOKENS, model.ends)
+        super().__init__(model.engine, prompt, MAX_TOKENS, ends=model.ends)
         if language is None:
             said, _ = model.tell_language(self.prompt[-1], lambda token: self.forward([token]).id)
             self.prompt += tuple(said)

@@ -10,44 +10,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
+from as2d_cli.features import heard_frames
 from as2d_cli.native import import_native
 from as2d_cli.types import Features
 
 Encode: TypeAlias = Callable[[Features], NDArray[np.float32]]
 """Returns the embeddings of a window's audio, shape (n, hidden)."""
 
-_MEMORY_LOW = 2  # keep quantised weights quantised; MNN reads it only as an integer
+MEMORY_HIGH, MEMORY_LOW = 1, 2
+"""Compute in float32, or keep quantised weights quantised; MNN reads it only as an integer."""
 
 
 def heard(features: Features, at_least: int) -> Features:
-    """Return the frames of a window up to the end of its audio, and no fewer than `at_least`.
-
-    Behind the audio features are 0.0 throughout, which no frame of sound is in all mel bands.
-    """
-    frames = np.flatnonzero(features.any(axis=0))
-    end = int(frames[-1]) + 1 if len(frames) else 0
-    return features[:, : max(end, at_least)]
+    """Return the frames of a window up to the end of its audio, and no fewer than `at_least`."""
+    return features[:, : max(heard_frames(features), at_least)]
 
 
 class AudioGraph:
     """A graph of an export that takes and gives float32."""
 
-    def __init__(self, path: Path, threads: int, inputs: Sequence[str]) -> None:
-        """Load the graph, whose output is `audio_embeds`. Raises `ModelError` if it is missing or broken."""
+    def __init__(
+        self,
+        path: Path,
+        threads: int,
+        inputs: Sequence[str],
+        output: str = "audio_embeds",
+        memory: int = MEMORY_LOW,
+    ) -> None:
+        """Load the graph. Raises `ModelError` if it is missing or broken."""
         weights = path.with_name(f"{path.name}.weight")
         if not path.is_file():
             raise ModelError(f"{path}: missing: the export has no audio encoder", "export the model with it")
         import_native("_mnncengine")
-        from MNN import nn  # not at the top: importing it prints
+        from MNN import expr, nn  # not at the top: importing it prints
 
-        settings = {"backend": "CPU", "numThread": threads, "precision": "high", "memory": _MEMORY_LOW}
-        self._path = path
+        settings = {"backend": "CPU", "numThread": threads, "precision": "high", "memory": memory}
+        self._path, self._expr = path, expr
         self._runtime = nn.create_runtime_manager((settings,))
         if weights.is_file():
             self._runtime.set_external(str(weights))
         try:
             self._module = nn.load_module_from_file(
-                str(path), list(inputs), ["audio_embeds"], runtime_manager=self._runtime, shape_mutable=True
+                str(path), list(inputs), [output], runtime_manager=self._runtime, shape_mutable=True
             )
         except SystemError:  # what the wheel makes of a file that is no model
             self._module = None
@@ -56,9 +60,7 @@ class AudioGraph:
 
     def run(self, *inputs: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the output as rows of its last axis. Raises `ModelError` if MNN fails."""
-        import_native("_mnncengine")
-        import MNN.expr as expr
-
+        expr = self._expr
         given = [
             expr.const(np.ascontiguousarray(one, np.float32), list(one.shape), expr.NCHW, expr.float)
             for one in inputs

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from as2d_cli.decoding.protocols import TargetSpec
-from as2d_cli.types import Features, Request, TokenIds
+from as2d_cli.types import Features, Request
 from as2d_mnn_llm.audio_model import FEATURES, MAX_TOKENS, AudioModel
 from as2d_mnn_llm.bpe import LlmTokenizer
 from as2d_mnn_llm.engine import Memory
@@ -53,19 +51,11 @@ class AudioSession(LlmSession):
     def __init__(
         self, model: AudioModel, prompt: Sequence[int], safe: Sequence[int], language: str | None
     ) -> None:
-        super().__init__(model.engine, prompt, MAX_TOKENS, safe)
-        self._ends = model.ends
+        super().__init__(model.engine, prompt, MAX_TOKENS, safe, ends=model.ends)
         self.language = language
         if language is None:
-            said, self.language = model.tell_language(self.prompt[-1], self._choose)
+            said, self.language = model.tell_language(
+                self.prompt[-1], lambda token: int(self.forward([token])[0])
+            )
             self.prompt += tuple(said)
             self.rollback(len(self.prompt) - 1)
-
-    def forward(self, tokens: Sequence[int]) -> TokenIds:
-        """Append `tokens`, return the greedy next one after each; all that end a text become `end_id`."""
-        decided = super().forward(tokens)
-        ended: TokenIds = np.where(np.isin(decided, self._ends), np.int32(self._ends[0]), decided)
-        return ended
-
-    def _choose(self, token: int) -> int:
-        return int(self.forward([token])[0])

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, cast, get_args
 
-import numpy as np
-
-from as2d_cli.decoding.protocols import END, DrafterSpec, DraftToken, TargetSpec
+from as2d_cli.decoding.protocols import DrafterSpec, DraftToken, TargetSpec
 from as2d_cli.errors import ModelError
 from as2d_cli.registry import ModelEntry
-from as2d_cli.types import NOTHING_HEARD, Features, Request, TokenIds
+from as2d_cli.types import NOTHING_HEARD, Features, Request
 from as2d_mnn_llm.bpe import LlmTokenizer
 from as2d_mnn_llm.chat import END_OF_TEXT, END_OF_TURN, conversation, fixed_tokens
 from as2d_mnn_llm.engine import Engine, Memory
@@ -36,6 +34,7 @@ class _Model:
 
     def __init__(self, folder: Path, threads: int, memory: Memory) -> None:
         self.tokenizer = LlmTokenizer.load(folder)
+        self.ends = tuple(map(self.tokenizer.special, (END_OF_TURN, END_OF_TEXT)))
         self.engine = Engine(folder, threads, memory)
         self._passage: tuple[int, ...] = ()
 
@@ -60,11 +59,10 @@ class ReadingTarget:
         """Load the converted model in `folder`. Raises `ModelError`."""
         self._model = model = _Model(folder, threads, memory)
         self._safe = safe_rows(model.engine, f"{threads} threads, memory {memory}")
-        self._ends = tuple(model.tokenizer.special(name) for name in (END_OF_TURN, END_OF_TEXT))
         self.tokenizer = model.tokenizer
         self.spec = TargetSpec(
             features=NOTHING_HEARD,
-            end_id=self._ends[0],
+            end_id=model.ends[0],
             vocab_size=model.tokenizer.size,
             languages=(),
             tasks=("ask",),
@@ -72,26 +70,11 @@ class ReadingTarget:
             splits_threads=False,
         )
 
-    def open(self, features: Features, request: Request) -> ReadingSession:
+    def open(self, features: Features, request: Request) -> LlmSession:
         """Prefill the prompt. Raises `RequestError` if there is no passage or question, `ModelError`."""
-        prompt, kept = self._model.read(request)
-        return ReadingSession(self._model.engine, prompt, self._safe, kept=kept, ends=self._ends)
-
-
-class ReadingSession(LlmSession):
-    """A session in which every way to end a text counts as the end."""
-
-    def __init__(
-        self, engine: Engine, prompt: Sequence[int], safe: Sequence[int], *, kept: int, ends: Sequence[int]
-    ) -> None:
-        """As `LlmSession`; all of `ends` are read as the first."""
-        super().__init__(engine, prompt, MAX_ANSWER_TOKENS, safe, kept=kept)
-        self._ends = ends
-
-    def forward(self, tokens: Sequence[int]) -> TokenIds:
-        """Append `tokens` and return the greedy next token after each, shape (len(tokens),)."""
-        decided = super().forward(tokens)
-        return np.where(np.isin(decided, self._ends), np.int32(self._ends[0]), decided)
+        model = self._model
+        prompt, kept = model.read(request)
+        return LlmSession(model.engine, prompt, MAX_ANSWER_TOKENS, self._safe, ends=model.ends, kept=kept)
 
 
 class ReadingDrafter:
@@ -100,21 +83,15 @@ class ReadingDrafter:
     def __init__(self, folder: Path, threads: int, memory: Memory) -> None:
         """Load the converted model in `folder`. Raises `ModelError`."""
         self._model = model = _Model(folder, threads, memory)
-        self._ends = tuple(model.tokenizer.special(name) for name in (END_OF_TURN, END_OF_TEXT))
         self.tokenizer = model.tokenizer
         self.spec = DrafterSpec(features=NOTHING_HEARD, languages=None)
 
     def open(self, features: Features, request: Request) -> LlmDraftSession:
         """Prefill the prompt. Raises `RequestError` or `ModelError`."""
-        prompt, kept = self._model.read(request)
-        return LlmDraftSession(self._model.engine, prompt, MAX_ANSWER_TOKENS, self._ends, kept=kept)
+        model = self._model
+        prompt, kept = model.read(request)
+        return LlmDraftSession(model.engine, prompt, MAX_ANSWER_TOKENS, ends=model.ends, kept=kept)
 
     def draft(self, features: Features, request: Request) -> Iterator[DraftToken]:
         """Yield the model's own answer, then `END` if it came to an end."""
-        session = self.open(features, request)
-        token = DraftToken(session.prompt[-1])
-        for _ in range(session.max_tokens):
-            token = session.forward([token.id])
-            yield token
-            if token.id == END:
-                return
+        yield from self.open(features, request).written()

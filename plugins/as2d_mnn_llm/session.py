@@ -6,7 +6,7 @@ An engine has one cache, so a session ends when the next one is opened.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,17 +55,25 @@ class LlmSession(_Session):
     language: str | None = None
 
     def __init__(
-        self, engine: Engine, prompt: Sequence[int], max_tokens: int, safe: Sequence[int], *, kept: int = 0
+        self,
+        engine: Engine,
+        prompt: Sequence[int],
+        max_tokens: int,
+        safe: Sequence[int],
+        *,
+        ends: Sequence[int] = (),
+        kept: int = 0,
     ) -> None:
         """Prefill all but the last token of `prompt`, which has at least one.
 
-        `safe` are row counts that agree, ascending (`exactness.safe_rows`). The first `kept` tokens are in
-        the cache already, as another session has left them.
+        `safe` are row counts that agree, ascending (`exactness.safe_rows`). All `ends` of a text are decided
+        as the first of them. The first `kept` tokens are in the cache already, as another session has left
+        them.
         """
         if not prompt or not safe or max_tokens < 1:
             raise ModelError("a session needs a prompt, safe row counts and room for a token")
         super().__init__(engine, prompt, max_tokens, kept)
-        self._safe = safe
+        self._safe, self._ends = safe, ends
 
     def forward(self, tokens: Sequence[int]) -> TokenIds:
         """Append `tokens` and return the greedy next token after each, shape (len(tokens),).
@@ -75,7 +83,10 @@ class LlmSession(_Session):
         self._check_turn()
         largest = self._safe[-1]
         parts = [self._pass(tokens[at : at + largest]) for at in range(0, len(tokens), largest)]
-        return np.concatenate(parts)
+        decided = np.concatenate(parts)
+        if not self._ends:
+            return decided
+        return np.where(np.isin(decided, self._ends), np.int32(self._ends[0]), decided)
 
     def scores(self, tokens: Sequence[int]) -> NDArray[np.float32]:
         """Append `tokens`, as many as a pass takes; return the logits after each, (len(tokens), vocab)."""
@@ -104,15 +115,15 @@ class LlmDraftSession(_Session):
         engine: Engine,
         prompt: Sequence[int],
         max_tokens: int,
-        end_ids: Sequence[int] = (),
         *,
+        ends: Sequence[int] = (),
         kept: int = 0,
     ) -> None:
         """Prefill all but the last token of `prompt`, which has at least one; `kept` are in the cache."""
         if not prompt:
             raise ModelError("a session needs a prompt")
         super().__init__(engine, prompt, max_tokens, kept)
-        self._end_ids = frozenset(end_ids)
+        self._ends = frozenset(ends)
 
     def forward(self, tokens: Sequence[int]) -> DraftToken:
         """Append `tokens`; return the greedy next token with its probability, `END` for the end.
@@ -121,4 +132,13 @@ class LlmDraftSession(_Session):
         """
         self._check_turn()
         token = self._engine.prefill(tokens)
-        return DraftToken(END if token in self._end_ids else token, self._engine.probability())
+        return DraftToken(END if token in self._ends else token, self._engine.probability())
+
+    def written(self) -> Iterator[DraftToken]:
+        """Yield what the model writes by itself, up to its end, which is `END`, or to its limit."""
+        token = DraftToken(self.prompt[-1])
+        for _ in range(self.max_tokens):
+            token = self.forward([token.id])
+            yield token
+            if token.id == END:
+                return

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from as2d_cli.decoding.protocols import DrafterSpec, DraftToken, TargetSpec
-from as2d_cli.errors import ModelError
-from as2d_cli.native import import_native
 from as2d_cli.types import Features, FeatureSpec, Request
+from as2d_mnn_llm.audio_encoder import MEMORY_HIGH, AudioGraph
 from as2d_mnn_llm.engine import Engine
 from as2d_mnn_llm.exactness import safe_rows
 from as2d_mnn_llm.session import LlmDraftSession, LlmSession
@@ -18,8 +15,6 @@ from as2d_mnn_llm.shapes import ModelShape, stored_shape
 
 _LANGUAGES = ("en",)
 _MAX_TOKENS = 448
-_MEMORY_HIGH = 1
-"""The encoder computes in float32, as those that llmexport makes do; int8 is no faster at these sizes."""
 
 
 class ShapeTokenizer:
@@ -42,7 +37,8 @@ class _Model:
     def __init__(self, folder: Path, threads: int) -> None:
         self.shape: ModelShape = stored_shape(folder)
         self.engine = Engine(folder, threads)
-        self._encoder = _Encoder(folder, self.shape, threads)
+        # float32, as the encoders that llmexport makes compute in; int8 is no faster at these sizes
+        self._encoder = AudioGraph(folder / "audio.mnn", threads, ["frames"], "audio", MEMORY_HIGH)
         self.features = FeatureSpec(self.shape.encoder.n_mels, self.shape.frames)
         self.prompt = [token % self.shape.decoder.vocab for token in range(self.shape.prompt_tokens)]
         self.kept = self.shape.prompt_tokens - self.shape.opened_tokens
@@ -55,39 +51,11 @@ class _Model:
 
     def encode(self, features: Features) -> None:
         """Do the encoder's work for `features`, shape (n_mels, frames)."""
-        self._encoder.run(features)
-
-
-class _Encoder:
-    """The audio encoder's graph, loaded."""
-
-    def __init__(self, folder: Path, shape: ModelShape, threads: int) -> None:
-        import_native("_mnncengine")
-        from MNN import nn  # not at the top: importing it prints
-
-        path = folder / "audio.mnn"
-        settings = {"backend": "CPU", "numThread": threads, "precision": "high", "memory": _MEMORY_HIGH}
-        self._runtime = nn.create_runtime_manager((settings,))
-        self._runtime.set_external(f"{path}.weight")
-        self._module = nn.load_module_from_file(
-            str(path), ["frames"], ["audio"], runtime_manager=self._runtime, shape_mutable=True
-        )
-        self._shape = shape
-
-    def run(self, features: Features) -> None:
-        import_native("_mnncengine")
-        import MNN.expr as expr
-
-        n_mels = self._shape.encoder.n_mels
-        if self._shape.encoder.front_end == "conv2d":
-            parts = features.reshape(n_mels, -1, 100).swapaxes(0, 1)[:, None]
+        n_mels = self.shape.encoder.n_mels
+        if self.shape.encoder.front_end == "conv2d":
+            self._encoder.run(features.reshape(n_mels, -1, 100).swapaxes(0, 1)[:, None])
         else:
-            parts = features.T.reshape(-1, 2 * n_mels)
-        parts = np.ascontiguousarray(parts)
-        output = self._module.forward([expr.const(parts, list(parts.shape), expr.NCHW, expr.float)])
-        if not output:
-            raise ModelError("MNN failed to run an audio encoder", "is there enough memory?")
-        output[0].read()
+            self._encoder.run(features.T.reshape(-1, 2 * n_mels))
 
 
 class ShapeTarget:
@@ -129,9 +97,4 @@ class ShapeDrafter:
 
     def draft(self, features: Features, request: Request) -> Iterator[DraftToken]:
         """Yield as many tokens as a window may have."""
-        session = self.open(features, request)
-        token = session.prompt[-1]
-        for _ in range(session.max_tokens):
-            decided = session.forward([token])
-            token = decided.id
-            yield decided
+        yield from self.open(features, request).written()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +39,18 @@ class Var:
         return np.array(self.handle.read())
 
 
+@cache
+def _expr() -> Any:  # noqa: ANN401 - an untyped module
+    """Import MNN's operators: once, as a pass makes several tensors."""
+    import_native("_mnncengine")
+    import MNN.expr
+
+    return MNN.expr
+
+
 def constant(array: NDArray[np.float32]) -> Var:
     """Copy a C-contiguous float32 array into a new tensor."""
-    import_native("_mnncengine")
-    import MNN.expr as expr
-
+    expr = _expr()
     return Var(expr.const(array, list(array.shape), expr.NCHW, expr.float))
 
 

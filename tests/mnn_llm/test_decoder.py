@@ -159,7 +159,7 @@ def test_a_draft_session_tells_the_next_token_and_how_sure_it_is(exports):
     assert token.id == logits.argmax()
     shares = np.exp(logits - logits.max())
     assert token.probability == pytest.approx(1 / shares.sum(), rel=1e-3)
-    session = LlmDraftSession(engine, [1, 2, 3], 10, end_ids=[token.id])
+    session = LlmDraftSession(engine, [1, 2, 3], 10, ends=[token.id])
     assert session.forward([3]).id == -1
 
 
