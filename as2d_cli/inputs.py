@@ -28,44 +28,11 @@ STDIN = "-"
 _STDIN_NAME = "stdin"
 _HEAD_BYTES = 1 << 20
 
-_MEDIA_NAMES = frozenset(
-    [
-        ".3gp",
-        ".aac",
-        ".ac3",
-        ".aif",
-        ".aiff",
-        ".amr",
-        ".ape",
-        ".au",
-        ".avi",
-        ".caf",
-        ".flac",
-        ".flv",
-        ".m4a",
-        ".m4b",
-        ".m4v",
-        ".mka",
-        ".mkv",
-        ".mov",
-        ".mp2",
-        ".mp3",
-        ".mp4",
-        ".mpeg",
-        ".mpg",
-        ".oga",
-        ".ogg",
-        ".ogv",
-        ".opus",
-        ".spx",
-        ".w64",
-        ".wav",
-        ".webm",
-        ".wma",
-        ".wmv",
-        ".wv",
-    ]
-)
+_MEDIA_NAMES = frozenset({
+    ".3gp", ".aac", ".ac3", ".aif", ".aiff", ".amr", ".ape", ".au", ".avi", ".caf", ".flac", ".flv",
+    ".m4a", ".m4b", ".m4v", ".mka", ".mkv", ".mov", ".mp2", ".mp3", ".mp4", ".mpeg", ".mpg", ".oga",
+    ".ogg", ".ogv", ".opus", ".spx", ".w64", ".wav", ".webm", ".wma", ".wmv", ".wv"
+})  # fmt: skip
 """A file of such a name in a folder is meant to be heard: if nothing can be, that is to be said."""
 
 
@@ -173,16 +140,16 @@ def _far(path: Path, where: str, notes: list[str]) -> list[Input]:
     name = printable(str(path))
     try:
         if (files := files_in(where)) is not None:
-            return _chosen(path, ((file, None) for file in _shown(files)), notes)
+            return _chosen(path, ((file, None) for file in _not_hidden(files)), notes)
         if (files := matching(where)) is None:
             return [Input(path)]
     except OSError as error:
         return [Input(path, error=AudioError(f"{name}: cannot be reached: {reason(error)}"))]
     nothing = Input(path, error=AudioError(f"{name}: no such file, and nothing matches it as a pattern"))
-    return [Input(file) for file in _shown(files)] or [nothing]
+    return [Input(file) for file in _not_hidden(files)] or [nothing]
 
 
-def _shown(files: Iterable[Path]) -> list[Path]:
+def _not_hidden(files: Iterable[Path]) -> list[Path]:
     return [file for file in files if not file.name.startswith(".")]
 
 

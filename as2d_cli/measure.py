@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import numpy as np
 
@@ -168,8 +168,8 @@ def _paces(drafter: Drafter, features: Features, request: Request) -> Iterable[f
     noise makes it write.
     """
     found: list[float] = []
-    if hasattr(drafter, "open"):
-        session = _timed(partial(cast(SessionDrafter, drafter).open, features, request), found)
+    if isinstance(drafter, SessionDrafter):
+        session = _timed(partial(drafter.open, features, request), found)
         for _ in range(_DRAFT_TOKENS):
             _timed(lambda: session.forward([session.prompt[-1]]), found)
         return found
@@ -199,9 +199,9 @@ def _is_row_invariant(session: TargetSession) -> bool:
 
 def _row_epsilon(session: TargetSession) -> float | None:
     """Return by how much logits of rows in one pass and one by one differ at most; None if it tells none."""
-    if not hasattr(session, "scores"):
+    if not isinstance(session, ScoringSession):
         return None
-    length, session = _fill(session, SHORT_TOKENS), cast(ScoringSession, session)
+    length = _fill(session, SHORT_TOKENS)
     tokens = list(range(_SCORED_TOKENS))
     together = session.scores(tokens)
     session.rollback(length)

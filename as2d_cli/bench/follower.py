@@ -7,11 +7,10 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import cast
 
 from as2d_cli import plugins
 from as2d_cli.decoding import Channel, Coupling, Follower
-from as2d_cli.decoding.protocols import Drafter, SessionDrafter, TargetSpec, Tokenizer
+from as2d_cli.decoding.protocols import SessionDrafter, TargetSpec, Tokenizer
 from as2d_cli.errors import As2dError, PluginError
 from as2d_cli.messages import Attach, DrafterReady, Failed, Job, ModelRef
 from as2d_cli.slots import Slots
@@ -55,10 +54,10 @@ def run_follower(pipe: Connection, model: ModelRef, target_model: ModelRef) -> N
 
 def load_session_drafter(model: ModelRef) -> SessionDrafter:
     """Load a drafter. Raises `PluginError` if it cannot go on from a text that it is told."""
-    drafter: Drafter = plugins.load_drafter(model.entry, model.path, model.threads)
-    if not hasattr(drafter, "open"):
+    drafter = plugins.load_drafter(model.entry, model.path, model.threads)
+    if not isinstance(drafter, SessionDrafter):
         raise PluginError(f"drafter {model.entry.name!r} cannot go on from a text that it is told")
-    return cast(SessionDrafter, drafter)
+    return drafter
 
 
 def _answer(

@@ -10,7 +10,6 @@ import time
 from contextlib import closing
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
-from typing import cast
 
 from as2d_cli import plugins
 from as2d_cli.bench.follower import channel, load_session_drafter
@@ -80,7 +79,8 @@ class PairWorker:
     def __init__(self, target: Target, drafter: SessionDrafter, slots: Slots) -> None:
         """Decode what is in the first of `slots`."""
         self._target, self._drafter, self._slots = target, drafter, slots
-        self._memory: dict[str, Schedule | Policy] = {}
+        self._schedules: dict[str, Schedule] = {}
+        self._policies: dict[str, Policy] = {}
         self._group, self._language = -1, ""
 
     def decode(self, job: Job) -> WindowResult:
@@ -109,7 +109,7 @@ class PairWorker:
     def _request(self, job: Job) -> Request:
         """Windows after a file's first keep the language that was found in it."""
         if job.request.language is None and job.group == self._group and self._language:
-            return replace(job.request, language=self._language)
+            return job.request.in_language(self._language)
         return job.request
 
     def _followed(self, job: Job) -> FollowedDraft:
@@ -119,7 +119,7 @@ class PairWorker:
         self, session: TargetSession, settings: DecodeSettings, followed: FollowedDraft
     ) -> _Drafted:
         """Decode beside a follower, which counts its tokens itself."""
-        policy = cast(Policy, self._memory.setdefault(settings.name, settings.policy()))
+        policy = self._policies.setdefault(settings.name, settings.policy())
         return _Drafted(list(decode(session, followed, followed, policy, end_id=self._target.spec.end_id)))
 
     def _serial(self, session: TargetSession, request: Request, mode: str) -> _Drafted:
@@ -132,7 +132,7 @@ class PairWorker:
             own, self._drafter.tokenizer, self._target.tokenizer, self._target.spec.vocab_size
         )
         opened_s = time.perf_counter() - began
-        schedule = cast(Schedule, self._memory.setdefault(mode, new_schedule(mode)))
+        schedule = self._schedules.setdefault(mode, new_schedule(mode))
         draft = serial_draft(mode, coupling, end_id=end_id, schedule=schedule)
         steps = list(decode(session, draft, draft, WHOLE_DRAFT, end_id=end_id))
         return _Drafted(steps, opened_s + draft.ms / 1e3, draft.drafted)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,6 +128,7 @@ class TargetSession(DecodeState, Protocol):
         """
 
 
+@runtime_checkable
 class ScoringSession(TargetSession, Protocol):
     """A session that can tell logits, which only measuring asks for."""
 
@@ -199,6 +200,7 @@ class DrafterSession(Protocol):
         """Drop all but the first `length` tokens of the cache."""
 
 
+@runtime_checkable
 class SessionDrafter(Drafter, Protocol):
     """A drafter that coupled baselines can run with."""
 
