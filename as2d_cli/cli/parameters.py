@@ -11,12 +11,19 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import typer
+from typer.models import OptionInfo
 
 from as2d_cli.cli import completion
 from as2d_cli.languages import AUTO
 
 READER = "qwen2.5-coder-1.5b"
 """The default of `--reader`: the smallest model that answers well (docs/models.md)."""
+
+
+def _switch(name: str, meaning: str, *short: str) -> OptionInfo:
+    """Return an option to turn something on or off, with its `short` forms; help shows no default."""
+    declared: OptionInfo = typer.Option(f"--{name}/--no-{name}", *short, show_default=False, help=meaning)
+    return declared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,12 +112,7 @@ class SpeechOptions(Options):
         str | None, typer.Option(metavar="LIST", help="Words to expect; they go before the prompt.")
     ] = None
     vad: Annotated[
-        bool,
-        typer.Option(
-            "--vad/--no-vad",
-            show_default=False,
-            help="Leave out windows in which nobody speaks; models invent text for them.",
-        ),
+        bool, _switch("vad", "Leave out windows in which nobody speaks; models invent text for them.")
     ] = True
 
 
@@ -137,11 +139,7 @@ class BudgetOptions(Options):
     align: Annotated[str | None, typer.Option(hidden=True, metavar="hybrid|edit|ngram|none")] = None
     compare: Annotated[
         bool,
-        typer.Option(
-            "--compare/--no-compare",
-            show_default=False,
-            help="Decode without drafts, too; check that the text is the same, and time both.",
-        ),
+        _switch("compare", "Decode without drafts, too; check that the text is the same, and time both."),
     ] = False
 
 
@@ -165,20 +163,9 @@ class FileOptions(Options):
     ] = None
     overwrite: Annotated[
         bool,
-        typer.Option(
-            "--overwrite/--no-overwrite",
-            show_default=False,
-            help="Make all files anew, also those not made by as2d.",
-        ),
+        _switch("overwrite", "Make all files anew, also those not made by as2d."),
     ] = False
-    word_timestamps: Annotated[
-        bool,
-        typer.Option(
-            "--word-timestamps/--no-word-timestamps",
-            show_default=False,
-            help="Give the times of words in JSON.",
-        ),
-    ] = False
+    word_timestamps: Annotated[bool, _switch("word-timestamps", "Give the times of words in JSON.")] = False
     max_line_width: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Characters in a line of subtitles.")
     ] = None
@@ -194,33 +181,11 @@ class FileOptions(Options):
 class RunOptions(Options):
     """How a run goes on, and what it says."""
 
-    json: Annotated[
-        bool,
-        typer.Option(
-            "--json/--no-json",
-            show_default=False,
-            help="Print one JSON object per file, and one with the report.",
-        ),
-    ] = False
-    fail_fast: Annotated[
-        bool,
-        typer.Option("--fail-fast/--no-fail-fast", show_default=False, help="End the run when a file fails."),
-    ] = False
-    quiet: Annotated[
-        bool,
-        typer.Option(
-            "--quiet/--no-quiet", "-q", show_default=False, help="Say nothing but results and errors."
-        ),
-    ] = False
-    verbose: Annotated[
-        bool, typer.Option("--verbose/--no-verbose", "-v", show_default=False, help="Say more.")
-    ] = False
-    progress: Annotated[
-        bool,
-        typer.Option(
-            "--progress/--no-progress", show_default=False, help="Show a bar, if stderr is a terminal."
-        ),
-    ] = True
+    json: Annotated[bool, _switch("json", "Print one JSON object per file, and one with the report.")] = False
+    fail_fast: Annotated[bool, _switch("fail-fast", "End the run when a file fails.")] = False
+    quiet: Annotated[bool, _switch("quiet", "Say nothing but results and errors.", "-q")] = False
+    verbose: Annotated[bool, _switch("verbose", "Say more.", "-v")] = False
+    progress: Annotated[bool, _switch("progress", "Show a bar, if stderr is a terminal.")] = True
 
     @property
     def is_quiet(self) -> bool:
@@ -324,16 +289,10 @@ class AskOptions(
 
     json: Annotated[
         bool,
-        typer.Option(
-            "--json/--no-json",
-            show_default=False,
-            help="Print one JSON object per answer, and one with the report.",
-        ),
+        _switch("json", "Print one JSON object per answer, and one with the report."),
     ] = False
-    quiet: Annotated[  # without the short form: -q is the question
-        bool,
-        typer.Option("--quiet/--no-quiet", show_default=False, help="Say nothing but answers and errors."),
-    ] = False
+    # without the short form: -q is the question
+    quiet: Annotated[bool, _switch("quiet", "Say nothing but answers and errors.")] = False
 
 
 COMMANDS: dict[str, type[Options]] = {
