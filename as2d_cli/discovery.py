@@ -9,11 +9,12 @@ import ast
 import os
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 
 from as2d_cli import hookspecs
@@ -27,6 +28,8 @@ _ROLES = {
     "as2d_load_drafter": "drafter",
     "as2d_load_inner_drafter": "inner drafter",
 }
+_DAMAGE = (AttributeError, KeyError, TypeError, ValueError)
+"""What importlib.metadata raises for files of packages that are not as they should be."""
 _ANY_VERSION = re.compile(r"as2d\.v\d+")
 
 
@@ -76,8 +79,12 @@ def find_plugin(name: str) -> EntryPoint:
 
 def describe(found: EntryPoint) -> PluginInfo:
     """Return what can be known of a plugin without importing it."""
-    package, version = (found.dist.name, found.dist.version) if found.dist else ("unknown package", "?")
-    return PluginInfo(found.name, found.value, package, version, found.group, _hooks(found.module))
+    try:
+        package, version = (found.dist.name, found.dist.version) if found.dist else (None, None)
+    except _DAMAGE:
+        package = version = None
+    info = PluginInfo(found.name, found.value, package or "unknown package", version or "?", found.group)
+    return replace(info, hooks=_hooks(found))
 
 
 def _installed() -> list[EntryPoint]:
@@ -88,13 +95,22 @@ def _installed() -> list[EntryPoint]:
 @cache
 def _entry_points(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
     """Return the plugins found on `path`, which is sys.path: every package there has a file to be read."""
-    everything = entry_points()
-    return tuple(
-        one
-        for group in everything.groups
-        if _ANY_VERSION.fullmatch(group)
-        for one in everything.select(group=group)
-    )
+    return tuple(one for one in _all_entry_points() if _ANY_VERSION.fullmatch(one.group))
+
+
+def _all_entry_points() -> list[EntryPoint]:
+    try:
+        known = entry_points()
+        return [one for group in known.groups for one in known.select(group=group)]
+    except _DAMAGE:  # of one package, which must not cost those of the others
+        return list(chain.from_iterable(map(_readable, distributions())))
+
+
+def _readable(package: Distribution) -> list[EntryPoint]:
+    try:
+        return list(package.entry_points)
+    except _DAMAGE:
+        return []
 
 
 def _allowed() -> set[str] | None:
@@ -118,12 +134,12 @@ def _absent(name: str, others: list[EntryPoint]) -> PluginError:
     return PluginError(f"there is no plugin called {name!r}", hint)
 
 
-def _hooks(module: str) -> tuple[str, ...] | None:
-    """Return the hooks that the source of `module` defines; None if there is no source to read."""
+def _hooks(found: EntryPoint) -> tuple[str, ...] | None:
+    """Return the hooks that the source of a plugin defines; None if there is no source to read."""
     try:
-        path = _source(module)
+        path = _source(found.module)
         tree = ast.parse(path.read_bytes()) if path else None
-    except (OSError, ImportError, SyntaxError, ValueError):  # told when it is imported
+    except (OSError, ImportError, SyntaxError, *_DAMAGE):  # told when it is imported
         return None
     if tree is None:
         return None

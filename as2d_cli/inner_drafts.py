@@ -24,14 +24,11 @@ class InnerDrafts:
     def __init__(self, drafter: InnerDrafter, vocab_size: int, plugin: str) -> None:
         """Draft for a target with `vocab_size` ids; the drafter is of the plugin of this name."""
         self.plugin = plugin
+        self.passages = bool(drafter.passages)
+        """Whether drafts are passages to be searched, not one text each."""
         self._drafter = drafter
         self._vocab_size = vocab_size
         self._texts: dict[tuple[int, int], tuple[int, ...]] = {}
-
-    @property
-    def passages(self) -> bool:
-        """Whether drafts are passages to be searched, not one text each."""
-        return self._drafter.passages
 
     def draft(self, place: tuple[int, int], request: Request, session: TargetSession) -> DraftReader:
         """Return the draft of an opened window. Raises `DecodeError` for whatever the drafter raises."""

@@ -29,6 +29,7 @@ import pluggy
 from as2d_cli import hookspecs
 from as2d_cli.discovery import HOOKS, PluginInfo, describe, find_plugin
 from as2d_cli.errors import As2dError, ModelError, PluginError, RegistryError, RequestError, described
+from as2d_cli.native import stdout_to
 from as2d_cli.registry import ModelEntry, OptionValue
 from as2d_cli.tables import suggestion
 
@@ -78,14 +79,20 @@ def loading_options(entry: ModelEntry) -> dict[str, OptionValue]:
 
 def loading_option_names(name: str) -> frozenset[str]:
     """Return the names of the options that only loading reads in the plugin `name`. Raises `PluginError`."""
-    return frozenset(getattr(_import(find_plugin(name)), "LOADING_OPTIONS", ()))
+    names = getattr(_import(find_plugin(name)), "LOADING_OPTIONS", ())
+    try:
+        return frozenset(names)
+    except TypeError as error:
+        raise PluginError(
+            f"{_info(name)}: its LOADING_OPTIONS are no set of names", "update the plugin"
+        ) from error
 
 
 def convert(entry: ModelEntry, source: Path, destination: Path) -> None:
     """Have the model's plugin turn the verified files in `source` into its own form in `destination`."""
     with _hooks(entry.plugin) as hooks:
         done = hooks.as2d_convert(entry=entry, source=source, destination=destination)
-    _answered(entry, done, "convert it")
+        _answered(entry, done, "convert it")
 
 
 def export(name: str, source: Path, destination: Path, bits: int) -> None:
@@ -102,16 +109,16 @@ def load_target(entry: ModelEntry, path: Path, threads: int, decode_threads: int
         target: Target | None = hooks.as2d_load_target(
             entry=entry, path=path, threads=threads, decode_threads=decode_threads or threads
         )
-    return _specified(entry, _answered(entry, target, "load it as a target", ("spec", "tokenizer", "open")))
+        parts = ("spec", "tokenizer", "open")
+        return _specified(entry, _answered(entry, target, "load it as a target", parts), is_target=True)
 
 
 def load_drafter(entry: ModelEntry, path: Path, threads: int) -> Drafter:
     """Load the converted model in `path` as a drafter. Raises `PluginError` if its plugin does not."""
     with _hooks(entry.plugin) as hooks:
         drafter: Drafter | None = hooks.as2d_load_drafter(entry=entry, path=path, threads=threads)
-    return _specified(
-        entry, _answered(entry, drafter, "load it as a drafter", ("spec", "tokenizer", "draft"))
-    )
+        parts = ("spec", "tokenizer", "draft")
+        return _specified(entry, _answered(entry, drafter, "load it as a drafter", parts), is_target=False)
 
 
 def drafts_inside(entry: ModelEntry) -> bool:
@@ -126,15 +133,15 @@ def load_inner_drafter(entry: ModelEntry, path: Path, threads: int, vocabulary: 
         drafter: InnerDrafter | None = hooks.as2d_load_inner_drafter(
             entry=entry, path=path, threads=threads, vocabulary=vocabulary
         )
-    parts = ("languages", "passages", "draft")
-    return _answered(entry, drafter, "load it as a drafter inside the target's process", parts)
+        parts = ("languages", "passages", "draft")
+        return _answered(entry, drafter, "load it as a drafter inside the target's process", parts)
 
 
 def load_tokenizer(entry: ModelEntry, path: Path) -> Tokenizer:
     """Load the tokenizer of the converted model in `path`. Raises `PluginError` if its plugin does not."""
     with _hooks(entry.plugin) as hooks:
         tokenizer: Tokenizer | None = hooks.as2d_load_tokenizer(entry=entry, path=path)
-    return _answered(entry, tokenizer, "load its tokenizer", ("fingerprint", "encode", "decode_bytes"))
+        return _answered(entry, tokenizer, "load its tokenizer", ("fingerprint", "encode", "decode_bytes"))
 
 
 @contextmanager
@@ -142,11 +149,11 @@ def _hooks(name: str) -> Iterator[pluggy.HookRelay]:
     """Load a plugin; whatever a hook of it raises becomes an error that names the plugin."""
     hooks = load_plugin(name)
     try:
-        with redirect_stdout(sys.stderr):  # standard output is for results
+        with _away_from_stdout():
             yield hooks
-    except (ModelError, PluginError, RegistryError, RequestError):
+    except (KeyboardInterrupt, ModelError, PluginError, RegistryError, RequestError):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:  # panics of native code are no Exception
         if _is_debugging():
             raise
         raise PluginError(f"{_info(name)} failed: {described(error)}", _SEE_WHERE) from error
@@ -194,14 +201,14 @@ def show_where(error: BaseException) -> None:
         traceback.print_exception(error)
 
 
-def _specified(entry: ModelEntry, model: M) -> M:
+def _specified(entry: ModelEntry, model: M, *, is_target: bool) -> M:
     """Pass on a model whose facts are what others can go by."""
-    from as2d_cli.types import FeatureSpec  # not at the top: as above
+    from as2d_cli.decoding.protocols import DrafterSpec, TargetSpec  # not at the top: as above
+    from as2d_cli.specs import spec_flaw
 
-    if not isinstance(getattr(model.spec, "features", None), FeatureSpec):
+    if flaw := spec_flaw(model.spec, TargetSpec if is_target else DrafterSpec):
         raise PluginError(
-            f"model {entry.name!r}: {_info(entry.plugin)} loads it, but its spec has no FeatureSpec",
-            "update the plugin",
+            f"model {entry.name!r}: {_info(entry.plugin)} loads it, but {flaw}", "update the plugin"
         )
     return model
 
@@ -212,15 +219,21 @@ def _info(name: str) -> PluginInfo:
 
 def _import(found: EntryPoint) -> object:
     try:
-        with redirect_stdout(sys.stderr):
+        with _away_from_stdout():
             return found.load()
-    except (
-        Exception,
-        SystemExit,
-    ) as error:  # an import can fail in any way, and no plugin may break the tool
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # an import can fail in any way, and no plugin may break the tool
         if _is_debugging():
             raise
         raise PluginError(f"{describe(found)} cannot be imported: {described(error)}", _SEE_WHERE) from error
+
+
+@contextmanager
+def _away_from_stdout() -> Iterator[None]:
+    """Have what a plugin prints, also by native code, go to stderr: standard output is for results."""
+    with stdout_to(2), redirect_stdout(sys.stderr):
+        yield
 
 
 def _is_debugging() -> bool:

@@ -77,10 +77,11 @@ def run_target(pipe: Connection, model: ModelRef, settings: DecodeSettings, inne
 def _inner_drafts(target: Target, model: ModelRef) -> tuple[InnerDrafts | None, As2dError | None]:
     """Load a drafter into the target's process; without it the run goes on, like without any drafter."""
     try:
-        drafter = plugins.load_inner_drafter(model.entry, model.path, model.threads, target.tokenizer)
+        with plugin_errors("drafter"):
+            drafter = plugins.load_inner_drafter(model.entry, model.path, model.threads, target.tokenizer)
+            return InnerDrafts(drafter, target.spec.vocab_size, model.entry.plugin), None
     except As2dError as error:
         return None, error
-    return InnerDrafts(drafter, target.spec.vocab_size, model.entry.plugin), None
 
 
 def run_drafter(pipe: Connection, model: ModelRef, target: ModelRef) -> None:

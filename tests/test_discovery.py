@@ -1,5 +1,6 @@
 """What is known of plugins without importing them, and which are refused."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -93,3 +94,16 @@ def test_only_plugins_that_are_allowed_are_there(monkeypatch):
     assert find_plugin("toy").value == "as2d_toy"
     with pytest.raises(PluginError, match="'whisper' is not among AS2D_LOAD_PLUGINS"):
         find_plugin("whisper")
+
+
+@pytest.mark.parametrize("damage", ["odd", "odd = not: a:: module !", "odd = \udcff"])
+def test_damaged_files_of_a_package_cost_no_other_plugin(installed, tmp_path, damage):
+    installed("as2d-odd", "1", "odd = as2d_odd")
+    package = tmp_path / "as2d_odd-1.dist-info"
+    (package / "entry_points.txt").write_bytes(os.fsencode(f"[as2d.v1]\n{damage}\n"))
+    (package / "METADATA").write_bytes(b"\xff")
+    assert str(listed()["toy"]) == "plugin 'toy' (as2d-toy 1.2)"
+    assert [str(one) for name, one in listed().items() if name == "odd"] in (
+        [],
+        ["plugin 'odd' (unknown package ?)"],
+    )

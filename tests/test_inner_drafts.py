@@ -1,11 +1,19 @@
+from pathlib import Path
+
 import pytest
 
+from as2d_cli import plugins
 from as2d_cli.decoding import EMPTY
 from as2d_cli.errors import DecodeError
 from as2d_cli.inner_drafts import MAX_EARLIER, InnerDrafts
+from as2d_cli.messages import ModelRef
+from as2d_cli.model_sources import NoSource
+from as2d_cli.registry import ModelEntry
 from as2d_cli.types import Request
-from as2d_cli.workers import plugin_errors
-from as2d_scripted import ScriptedSession
+from as2d_cli.workers import _inner_drafts, plugin_errors
+from as2d_scripted import ScriptedSession, ScriptedTarget
+
+ENTRY = ModelEntry("silent", "silent", "drafter", NoSource())
 
 
 class Recorder:
@@ -78,6 +86,18 @@ def test_debugging_plugins_shows_where_a_draft_went_wrong(monkeypatch, capsys):
             InnerDrafts(Recorder(ValueError("boo")), 10, "scripted").draft((0, 0), Request(), session())
         shown = capsys.readouterr().err
         assert [shown.count(f'File "{__file__}"') > 1, "boo" in shown, "nought" in shown] == [bool(value)] * 3
+
+
+def test_a_drafter_that_does_not_say_what_its_drafts_are_costs_no_text(monkeypatch):
+    class Silent(Recorder):
+        @property
+        def passages(self):
+            raise ZeroDivisionError("by nought")
+
+    monkeypatch.setattr(plugins, "load_inner_drafter", lambda *_: Silent())
+    drafts, why_not = _inner_drafts(ScriptedTarget(), ModelRef(ENTRY, Path(), 1))
+    assert drafts is None
+    assert "by nought" in why_not.message
 
 
 def test_only_the_latest_windows_are_kept():

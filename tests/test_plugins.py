@@ -1,5 +1,6 @@
 """Plugins: loading one by name, asking its hooks, what is said of broken ones."""
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -108,6 +109,34 @@ def test_what_a_plugin_prints_is_not_taken_for_a_result(monkeypatch, tmp_path, c
     assert capsys.readouterr() == ("", "good morning\nloading\n")
 
 
+def test_what_native_code_prints_while_it_is_imported_is_not_taken_for_a_result(monkeypatch, capfd):
+    load = EntryPoint.load
+    monkeypatch.setattr(EntryPoint, "load", lambda self: os.write(1, b"a banner\n") and load(self))
+    plugins.load_plugin("toy")
+    assert capfd.readouterr() == ("", "a banner\n")
+
+
+def test_a_panic_of_native_code_is_an_error_that_names_the_plugin(monkeypatch):
+    class PanicException(BaseException):  # as PyO3 has it
+        pass
+
+    def load(self):
+        raise PanicException("index out of bounds")
+
+    monkeypatch.setattr(EntryPoint, "load", load)
+    with pytest.raises(
+        PluginError, match=r"'toy' .* cannot be imported: PanicException: index out of bounds"
+    ):
+        plugins.load_plugin("toy")
+
+
+def test_options_of_loading_that_are_no_set_of_names_are_an_error(monkeypatch):
+    plugins.load_plugin("toy")
+    monkeypatch.setattr(sys.modules["as2d_toy"], "LOADING_OPTIONS", 5)
+    with pytest.raises(PluginError, match="its LOADING_OPTIONS are no set of names"):
+        plugins.loading_options(ENTRY)
+
+
 def test_debugging_traces_hook_calls_and_lets_the_errors_of_hooks_through(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("AS2D_DEBUG_PLUGINS", "1")
     with pytest.raises(ZeroDivisionError):
@@ -128,9 +157,9 @@ def test_a_plugin_without_an_answer_is_an_error_that_names_model_and_plugin(load
     assert caught.value.message == message + words
 
 
-def test_a_model_without_a_front_end_is_refused_by_name(monkeypatch, tmp_path):
+def test_a_model_whose_spec_is_none_is_refused_by_name(monkeypatch, tmp_path):
     monkeypatch.setattr(plugins, "_answered", lambda *_: SimpleNamespace(spec={"features": 80}))
-    with pytest.raises(PluginError, match=r"'little': plugin 'toy' .* its spec has no FeatureSpec"):
+    with pytest.raises(PluginError, match=r"'little': plugin 'toy' .* its spec is a dict, not a DrafterSpec"):
         plugins.load_drafter(ENTRY, tmp_path, 1)
 
 
