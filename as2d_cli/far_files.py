@@ -9,6 +9,7 @@ import asyncio
 import errno
 import glob
 import hashlib
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -24,13 +25,16 @@ _Result = TypeVar("_Result")
 
 _BLOCK_BYTES = 4 << 20
 """What is read, and held, of a file at a time."""
-_WEB_PATIENCE_S, _WEB_INFO_S = 30.0, 15.0
+_WEB_PATIENCE_S, _WEB_INFO_S = 20.0, 15.0
 """For a web server to begin, and to go on, with a file; to tell of one."""
+_STORE_PATIENCE_S = 60.0
+"""For a store to tell of a file, or to take one; left alone, its client may try for many minutes."""
 _PAUSES_S = (1.0, 5.0)
 """Before the web is asked again after what may pass. S3 and Google's storage are, by their clients."""
 _PASSING = frozenset({408, 429, 500, 502, 503, 504})
 """Answers of a web server that another time may not give; the same as curl's --retry has."""
 _WITH_BUCKETS = frozenset({"s3", "gs"})
+_SILENT = logging.NullHandler()
 UNKNOWN_SIZE = -1
 
 
@@ -92,10 +96,16 @@ def size_and_time(where: str) -> tuple[int, int | None] | None:
 
 
 def _told(where: str) -> Mapping[str, Any]:
-    how = {"timeout": _WEB_INFO_S} if _scheme(where) in WEB else {}
     with _reached(where) as (system, name):
-        found: Mapping[str, Any] = system.info(name, **how)
+        found: Mapping[str, Any] = system.info(name, **_patience(where, system))
     return found
+
+
+def _patience(where: str, system: Any) -> dict[str, float]:  # noqa: ANN401 - fsspec has no types
+    """Return how fsspec is told not to wait for ever for one answer, where it can be."""
+    if not system.async_impl:
+        return {}
+    return {"timeout": _WEB_INFO_S if _scheme(where) in WEB else _STORE_PATIENCE_S}
 
 
 def _tried(do: Callable[[], _Result]) -> _Result:
@@ -125,7 +135,7 @@ def put(where: str, content: bytes) -> None:
     if reason := read_only(where):
         raise OSError(reason)
     with _reached(where) as (system, name):
-        system.pipe_file(name, content)
+        system.pipe_file(name, content, **_patience(where, system))
 
 
 def read_only(where: str) -> str | None:
@@ -139,7 +149,7 @@ def reach(where: str) -> None:
     with _reached(where) as (system, name):
         if _scheme(where) in _WITH_BUCKETS:
             with suppress(PermissionError):  # somebody may be let into a part only
-                system.info(name.partition("/")[0])
+                system.info(name.partition("/")[0], **_patience(where, system))
         system.exists(name)
 
 
@@ -147,8 +157,14 @@ def files_in(where: str) -> list[Path] | None:
     """Return all files in and below a folder in order, None if it is none. Raises `OSError`."""
     if _scheme(where) in WEB:  # pages have no folders
         return None
+    try:  # not `isdir`: where nobody can say it says no
+        is_folder = _told(where).get("type") == "directory"
+    except FileNotFoundError:
+        return None
+    if not is_folder:
+        return None
     with _reached(where) as (system, name):
-        return _paths(where, name, system.find(name)) if system.isdir(name) else None
+        return _paths(where, name, system.find(name))
 
 
 def matching(where: str) -> list[Path] | None:
@@ -223,6 +239,7 @@ def _options(where: str) -> dict[str, Any]:
     if _scheme(where) == "gs":
         # else it asks a second service of each bucket, and in some leaves objects open to go on with
         os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
+        logging.getLogger("gcsfs").addHandler(_SILENT)  # what it gives up it raises, and tells with traceback
     if _scheme(where) not in WEB:
         return {}
     import aiohttp
@@ -235,6 +252,9 @@ def _options(where: str) -> dict[str, Any]:
 def _reason(error: Exception) -> str:
     """Return why a store refuses, without its address, which may hold secrets."""
     status = getattr(error, "status", None)
-    if isinstance(status, int):  # of a web server
-        return f"the server answers {status} {getattr(error, 'message', '')}".rstrip()
-    return without_secrets(getattr(error, "strerror", None) or str(error) or type(error).__name__)
+    if isinstance(status, int) and status:  # of a web server
+        return f"the server answers {status} {getattr(error, 'message', '').partition(chr(10))[0]}".rstrip()
+    said = "" if status == 0 else getattr(error, "strerror", None) or str(error)
+    if not said or ("/" in said and " " not in said):  # an address alone: nobody knows what is the matter
+        said = f"{type(error).__name__} {said}"
+    return without_secrets(" ".join(said.split()))

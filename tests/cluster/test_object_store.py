@@ -9,6 +9,9 @@ from threading import Thread
 
 import pytest
 
+from as2d_cli import far_files
+from as2d_cli.inputs import find_inputs
+
 
 class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *arguments):
@@ -116,3 +119,17 @@ def test_a_bucket_that_is_not_there_is_said_before_any_work(as2d, request, scrip
     first, hint = ended.err.splitlines()
     assert first.startswith(f"as2d: error: {store}://elsewhere/texts: cannot be reached: not found: ")
     assert hint == "hint: -o needs a folder you may write to"
+
+
+@pytest.mark.parametrize("store", ["s3", "gs"])
+def test_a_store_that_does_not_answer_is_not_waited_for_for_long(monkeypatch, store):
+    monkeypatch.setattr(far_files, "_STORE_PATIENCE_S", 1.0)
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen()
+        for name in ("AWS_ENDPOINT_URL", "STORAGE_EMULATOR_HOST"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{deaf.getsockname()[1]}")
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(name, "key")
+        (deaf_one,) = find_inputs([f"{store}://bucket/a.wav"]).found
+    assert deaf_one.error.message == f"{store}://bucket/a.wav: cannot be reached: the server does not answer"
