@@ -8,33 +8,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from as2d_cli.addresses import address
 from as2d_cli.agenda import Agenda, Due, clear_remains
 from as2d_cli.cluster.pieces import Decoded, Item
-from as2d_cli.comparison import Compared, Comparison
 from as2d_cli.display import Display
-from as2d_cli.engine import WindowOutcome
 from as2d_cli.errors import OutputError
-from as2d_cli.guard import DraftGuard
+from as2d_cli.here import Here, here
 from as2d_cli.messages import Progress
 from as2d_cli.outputs import plan
 from as2d_cli.overlap import overlapped
-from as2d_cli.pipeline import FileWork, Pipeline
+from as2d_cli.pipeline import FileWork
 from as2d_cli.printable import printable
-from as2d_cli.ready import Ready, ready
 from as2d_cli.report import RunReport
 from as2d_cli.requests import BatchRequest, FileOutcome
-from as2d_cli.resume import Content, Stamp, content_of, stamp_of
+from as2d_cli.resume import Content
 from as2d_cli.slots import sweep
 from as2d_cli.subtitles import lay_out
 from as2d_cli.types import Request, WindowResult
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # only a cluster needs Ray
     from as2d_cli.cluster.fleet import Fleet
 
 _FAR_AT_ONCE = 8
@@ -59,14 +55,10 @@ class Batch:
             files=len(self._plans),
         )
         self._began: float | None = None
-        self._ready: Ready | None = None
-        self._fleet: Fleet | None = None
+        self._engines: Here | Fleet | None = None
         self._wanted = Request()
         self._compares = request.compare and self._drafter is not None
-        self._compared: Compared | None = None
-        self._guard: DraftGuard | None = None
         self._due: list[Due] = []
-        self._stamps: dict[int, Stamp | None] = {}
 
     def run(self) -> Generator[FileOutcome, None, None]:
         """Yield what became of each source: first those with nothing to do, then the others in order.
@@ -90,11 +82,13 @@ class Batch:
 
     def report(self, *, interrupted: bool = False) -> RunReport:
         """Return what has been done so far."""
-        found, nodes = self._found(), self._fleet.crew.nodes() if self._fleet else ()
+        engines = self._engines
+        found = engines.comparison if engines and self._compares else None
+        nodes = engines.nodes if engines else ()
         wall_s = self._report.wall_s if self._began is None else time.perf_counter() - self._began
         return replace(
             self._report,
-            paused_windows=self._paused_windows(),
+            paused_windows=engines.paused_windows if engines else 0,
             wall_s=found.drafted_s if found and not nodes else wall_s,
             comparison=found,
             differing=tuple(
@@ -104,17 +98,6 @@ class Batch:
             interrupted=interrupted,
             nodes=nodes,
         )
-
-    def _found(self) -> Comparison | None:
-        """Return what both ways of decoding came to, if they are compared."""
-        if self._fleet is not None and self._compares:
-            return self._fleet.comparison
-        return self._compared.found if self._compared else None
-
-    def _paused_windows(self) -> int:
-        if self._fleet is not None:
-            return self._fleet.crew.paused_windows
-        return self._guard.paused_windows if self._guard else 0
 
     def _is_over(self, outcome: FileOutcome) -> bool:
         over = self._request.fail_fast and outcome.error is not None
@@ -132,7 +115,7 @@ class Batch:
         def keep(written: tuple[int, FileOutcome]) -> None:
             early[written[0]] = self._counted(written[1])
 
-        decoded = self._elsewhere(due) if self._request.cluster else self._here(due)
+        decoded = self._decoded(due)
         with closing(decoded), closing(overlapped(decoded, write, keep, self._at_once(due))) as finished:
             for _, outcome in finished:
                 over = self._is_over(outcome)
@@ -150,40 +133,24 @@ class Batch:
         is_far = any(address(path) for one in due for _, path in one.outputs.files)
         return _FAR_AT_ONCE if is_far and self._request.cluster else 1
 
-    def _here(self, due: Sequence[Due]) -> Generator[Decoded | None, None, None]:
-        """Decode with an engine of this process."""
-        asked = self._request
-        with ready(asked, self._display) as self._ready:
-            self._guard = self._ready.guard()
-            self._begin(due, self._ready.request, self._ready.load_s)
-            self._report = replace(self._report, budget=self._ready.budget)
-            self._compared = Compared(self._ready.engine) if self._compares else None
-            pipeline = Pipeline(
-                self._ready.engine,
-                self._ready.request,
-                compared=self._compared,
-                vad=asked.vad,
-                guard=self._guard,
-                on_window=self._window,
-            )
-            for work in pipeline.run(self._opened(due)):
-                one, stamp = due[work.number], self._stamps.pop(work.number)
-                wanted = one.formats and work.error is None
-                yield work, content_of(one.outputs.input, stamp, work.sha256) if wanted else None
-            self._end()
-
-    def _elsewhere(self, due: Sequence[Due]) -> Generator[Decoded | None, None, None]:
-        """Decode with the engines of a cluster."""
-        from as2d_cli.cluster.fleet import fleet  # here: only this engine needs Ray
-
-        with fleet(self._request, self._display) as self._fleet:
-            first, load_s = self._fleet.await_first()
+    def _decoded(self, due: Sequence[Due]) -> Generator[Decoded | None, None, None]:
+        items = [Item(number, one.outputs.input, bool(one.formats)) for number, one in enumerate(due)]
+        with self._started() as engines:
+            self._engines = engines
+            first, load_s = engines.await_first()
             self._begin(due, first.request, load_s)
-            items = [Item(number, one.outputs.input, bool(one.formats)) for number, one in enumerate(due)]
+            self._report = replace(self._report, budget=engines.budget)
             try:
-                yield from self._fleet.run(items, self._heard)
+                yield from engines.run(items, self._heard)
             finally:
                 self._end()  # to end engines takes time, too
+
+    def _started(self) -> AbstractContextManager[Here | Fleet]:
+        if self._request.cluster is None:
+            return here(self._request, self._display)
+        from as2d_cli.cluster.fleet import fleet  # here: only this engine needs Ray
+
+        return fleet(self._request, self._display)
 
     def _begin(self, due: Sequence[Due], request: Request, load_s: float) -> None:
         """Take that engines are ready for windows."""
@@ -198,16 +165,6 @@ class Batch:
             self._report = replace(self._report, wall_s=time.perf_counter() - self._began)
             self._began = None
 
-    def _opened(self, due: Sequence[Due]) -> Iterator[Path | BinaryIO]:
-        """Yield what to read, when it is about to be read."""
-        for number, one in enumerate(due):
-            self._stamps[number] = stamp_of(one.outputs.input)
-            yield one.outputs.input.source
-
-    def _window(self, work: FileWork, outcome: WindowOutcome) -> None:
-        window, silent = outcome.task.window, outcome.task.settled is not None
-        self._heard(work.number, window.duration_s, outcome.result, silent=silent)
-
     def _heard(self, number: int, seconds: float, result: WindowResult | None, *, silent: bool) -> None:
         """Take that a window of a file came back, with a result if it did not fail."""
         if result is not None:
@@ -219,9 +176,7 @@ class Batch:
                 silent_windows=self._report.silent_windows + silent,
                 doubtful_windows=self._report.doubtful_windows + result.is_doubtful,
             )
-            if (
-                self._fleet is not None and not silent
-            ):  # an engine of this process tells how far it is more often
+            if self._request.cluster and not silent:  # an engine of this process tells more often by itself
                 self._display.steps(Progress(number, result.stats.tokens, result.stats.steps))
         self._display.window(self._due[number].source, seconds)
 
@@ -251,9 +206,7 @@ class Batch:
         return replace(outcome, transcript=transcript, written=written, kept=due.kept, notes=due.notes)
 
     def _counted(self, outcome: FileOutcome) -> FileOutcome:
-        lost = (self._ready is not None and self._ready.is_drafter_lost) or (
-            self._fleet is not None and self._fleet.crew.is_drafter_lost
-        )
+        lost = self._engines is not None and self._engines.is_drafter_lost
         self._report = replace(
             self._report,
             done=self._report.done + (outcome.transcript is not None),

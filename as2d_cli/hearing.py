@@ -72,7 +72,7 @@ class Hearing(Asking):
             works = engines.run([item for item in items if item.input.error is None], _ignore)
             for _, same in groupby(self._in_order(items, works), lambda answer: id(answer[0])):
                 for _, answer in same:
-                    self._report = replace(self._report, nodes=engines.crew.nodes())
+                    self._report = replace(self._report, nodes=engines.nodes)
                     yield answer
                     if answer.question is None:  # there is nothing to hear
                         break

@@ -9,6 +9,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from as2d_cli.addresses import address
 from as2d_cli.batch import Batch
+from as2d_cli.here import here
 from as2d_cli.inputs import find_inputs
 from as2d_cli.overlap import overlapped
 from as2d_cli.registry import load_registry
@@ -114,7 +115,8 @@ def test_outputs_of_a_cluster_are_put_side_by_side_in_order_and_none_is_lost(scr
 
     fsspec.register_implementation("slow", Slow)
     scripted({"words": 5, "encode_ms": 0.0, "step_ms": 0.0})
-    monkeypatch.setattr(Batch, "_elsewhere", Batch._here)  # engines of this process stand for those of Ray
+    # an engine of this process stands for those of Ray
+    monkeypatch.setattr("as2d_cli.cluster.fleet.fleet", here)
     given = [str(sound(f"{number}.wav", 1.0)) for number in range(FILES)]
 
     def run():

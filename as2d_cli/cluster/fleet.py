@@ -10,6 +10,7 @@ from importlib.metadata import version
 from typing import Any
 
 from as2d_cli.addresses import anchored
+from as2d_cli.budget import Budget
 from as2d_cli.cluster.crew import Crew, Engine
 from as2d_cli.cluster.desk import Desk, Heard
 from as2d_cli.cluster.pieces import (
@@ -29,6 +30,7 @@ from as2d_cli.comparison import Comparison
 from as2d_cli.display import Display
 from as2d_cli.errors import As2dError, DecodeError, ModelError, PluginError, RequestError
 from as2d_cli.inputs import Input
+from as2d_cli.report import NodeReport
 from as2d_cli.requests import BatchRequest
 
 _WAIT_S = 1.0
@@ -51,13 +53,30 @@ def fleet(asked: BatchRequest, display: Display) -> Iterator[Fleet]:
 class Fleet:
     """Gives out the work of a run, and hears what becomes of it."""
 
+    budget: Budget | None = None  # each node has its own
+
     def __init__(self, ray: Any, crew: Crew, display: Display, began: float, *, vad: bool) -> None:  # noqa: ANN401
         """Start nothing yet. `began` is when starting began, by `time.perf_counter`."""
-        self.crew = crew
+        self._crew = crew
         self._ray, self._display, self._began, self._vad = ray, display, began, vad
         self._ready: Loaded | None = None
         self._desk: Desk | None = None  # before there is work
         self._readers: dict[Any, int] = {}  # Ray's generators, of long files
+
+    @property
+    def is_drafter_lost(self) -> bool:
+        """Whether some engine goes on without its drafter although nobody chose that."""
+        return self._crew.is_drafter_lost
+
+    @property
+    def paused_windows(self) -> int:
+        """Windows decoded without drafts because these had come to cost time."""
+        return self._crew.paused_windows
+
+    @property
+    def nodes(self) -> tuple[NodeReport, ...]:
+        """What each node has done so far."""
+        return self._crew.nodes()
 
     @property
     def comparison(self) -> Comparison:
@@ -70,7 +89,7 @@ class Fleet:
         Raises what loading raised if it fails everywhere, `RequestError` if it does so anywhere.
         """
         while self._ready is None:
-            self.crew.recruit()
+            self._crew.recruit()
             self._listen()
         return self._ready, time.perf_counter() - self._began
 
@@ -83,7 +102,7 @@ class Fleet:
         detects = first.request.language is None and bool(first.spec.languages)
         self._desk = desk = Desk([_sendable(item) for item in items], heard, detects=detects)
         while not desk.is_over:
-            self.crew.recruit()
+            self._crew.recruit()
             self._hand_out(desk)
             self._listen()
             while desk.done:
@@ -91,14 +110,14 @@ class Fleet:
             yield None
 
     def _hand_out(self, desk: Desk) -> None:
-        while desk.to_read and len(self._readers) <= len(self.crew.engines) // _ENGINES_PER_READER:
+        while desk.to_read and len(self._readers) <= len(self._crew.engines) // _ENGINES_PER_READER:
             item = desk.to_read.popleft()
             # the generator stops at so many objects that nobody has taken
             read = self._ray.remote(read_long).options(
                 num_cpus=0, scheduling_strategy="SPREAD", _generator_backpressure_num_objects=4
             )
             self._readers[read.remote(item, self._vad)] = item.number
-        ready = [engine for engine in self.crew.engines if engine.loading is None]
+        ready = [engine for engine in self._crew.engines if engine.loading is None]
         for engine in ready:
             piece = desk.next_for(engine.number, len(ready))
             if piece is not None:
@@ -106,7 +125,7 @@ class Fleet:
 
     def _listen(self) -> None:
         """Wait for news, and take all there are."""
-        engines, desk = self.crew.engines, self._desk
+        engines, desk = self._crew.engines, self._desk
         loading = {one.loading: one for one in engines if one.loading is not None}
         sending = {sending: one for one in engines for sending in one.sending}
         reading = [
@@ -148,7 +167,7 @@ class Fleet:
             self._lose(engine, engine.node.error)
             return
         self._ready = loaded
-        self.crew.loaded(engine, loaded)
+        self._crew.loaded(engine, loaded)
         self._tell(engine, loaded.notes)
 
     def _hear(self, engine: Engine, sending: Any, desk: Desk) -> None:  # noqa: ANN401 - Ray's generator
@@ -194,7 +213,7 @@ class Fleet:
 
     def _lose(self, engine: Engine, error: As2dError) -> None:
         """Let others do what an engine had in work."""
-        if not self.crew.lose(engine, error):
+        if not self._crew.lose(engine, error):
             return
         self._display.note(error.message)
         if self._desk is not None:

@@ -1,0 +1,89 @@
+"""A run's files through one engine of this process; as `cluster.fleet` has them through many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from as2d_cli.budget import Budget
+from as2d_cli.cluster.desk import Heard
+from as2d_cli.cluster.pieces import Decoded, Item
+from as2d_cli.comparison import Compared, Comparison
+from as2d_cli.display import Display
+from as2d_cli.engine import WindowOutcome
+from as2d_cli.pipeline import FileWork, Pipeline
+from as2d_cli.ready import Ready, ready
+from as2d_cli.report import NodeReport
+from as2d_cli.requests import BatchRequest
+from as2d_cli.resume import Stamp, content_of, stamp_of
+
+
+class Here:
+    """One engine at work. What it can be asked, a `Fleet` can be asked, too."""
+
+    nodes: tuple[NodeReport, ...] = ()
+
+    def __init__(self, ready: Ready, asked: BatchRequest) -> None:
+        """Decode with an engine that is ready for what is asked."""
+        self._ready, self._vad = ready, asked.vad
+        self._guard = ready.guard()
+        self._compared = Compared(ready.engine) if asked.compare and asked.able_drafters else None
+
+    @property
+    def budget(self) -> Budget | None:
+        """What was chosen by this device's profile, if that was left to it."""
+        return self._ready.budget
+
+    @property
+    def comparison(self) -> Comparison:
+        """What both ways of decoding came to so far, if they are compared."""
+        return self._compared.found if self._compared else Comparison()
+
+    @property
+    def is_drafter_lost(self) -> bool:
+        """Whether the engine goes on without its drafter although nobody chose that."""
+        return self._ready.is_drafter_lost
+
+    @property
+    def paused_windows(self) -> int:
+        """Windows decoded without drafts because these had come to cost time."""
+        return self._guard.paused_windows if self._guard else 0
+
+    def await_first(self) -> tuple[Ready, float]:
+        """Return what the engine is ready for, and how long that took, seconds."""
+        return self._ready, self._ready.load_s
+
+    def run(self, items: Sequence[Item], heard: Heard) -> Iterator[Decoded]:
+        """Yield each file once it is finished, in order. Raises as `Pipeline.run`."""
+        stamps: dict[int, Stamp | None] = {}
+
+        def opened() -> Iterator[Path | BinaryIO]:
+            for number, item in enumerate(items):
+                stamps[number] = stamp_of(item.input)
+                yield item.input.source
+
+        def window(work: FileWork, outcome: WindowOutcome) -> None:
+            task = outcome.task
+            heard(work.number, task.window.duration_s, outcome.result, silent=task.settled is not None)
+
+        pipeline = Pipeline(
+            self._ready.engine,
+            self._ready.request,
+            compared=self._compared,
+            vad=self._vad,
+            guard=self._guard,
+            on_window=window,
+        )
+        for work in pipeline.run(opened()):
+            item, stamp = items[work.number], stamps.pop(work.number)
+            wanted = item.wants_content and work.error is None
+            yield work, content_of(item.input, stamp, work.sha256) if wanted else None
+
+
+@contextmanager
+def here(asked: BatchRequest, display: Display) -> Iterator[Here]:
+    """Have an engine for what is asked. Raises as `ready`."""
+    with ready(asked, display) as one:
+        yield Here(one, asked)
