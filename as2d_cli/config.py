@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from as2d_cli.errors import RegistryError, RequestError
+from as2d_cli.paths import expanded
 from as2d_cli.tables import Table, read_toml
 
 Value: TypeAlias = str | int | bool
@@ -22,11 +23,12 @@ Value: TypeAlias = str | int | bool
 def config_path() -> Path | None:
     """Return where the file is looked for: `$AS2D_CONFIG`, else the user's configuration folder.
 
-    Nowhere (None) if `AS2D_CONFIG` is set to nothing. The file need not exist.
+    Nowhere (None) if `AS2D_CONFIG` is set to nothing. The file need not exist. Raises `RequestError` for a
+    home folder that there is not.
     """
     given = os.environ.get("AS2D_CONFIG")
     if given is not None:
-        return Path(given).expanduser() if given else None
+        return expanded(given) if given else None
     import platformdirs  # not at the top: the command line must start fast
 
     return platformdirs.user_config_path("as2d", appauthor=False) / "config.toml"

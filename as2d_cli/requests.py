@@ -35,8 +35,21 @@ _WITHOUT_INFLUENCE = frozenset(
 
 
 def joined_prompt(prompt: str | None, hotwords: str | None) -> str | None:
-    """Return hotwords and prompt as the one text that a model is given, as faster-whisper orders them."""
-    return " ".join(text.strip() for text in (hotwords, prompt) if text and text.strip()) or None
+    """Return hotwords and prompt as the one text that a model is given, as faster-whisper orders them.
+
+    Raises `RequestError` for bytes of another encoding.
+    """
+    joined = " ".join(text.strip() for text in (hotwords, prompt) if text and text.strip()) or None
+    check_text("prompt and hotwords", joined or "")
+    return joined
+
+
+def check_text(name: str, text: str) -> None:
+    """Raise `RequestError` for a text that holds what no model can be given: bytes that are no UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise RequestError(f"{name}: not valid UTF-8: {text[:100]!r}", "give text in UTF-8") from error
 
 
 def with_context(target: ModelEntry, context: str | None) -> ModelEntry:

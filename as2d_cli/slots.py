@@ -9,7 +9,9 @@ afterwards, so a slot can be given on without waiting for a process that is late
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
@@ -128,6 +130,7 @@ def _created(sizes: Mapping[str, int]) -> list[SharedMemory]:
     name = f"{_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
     made: list[SharedMemory] = []
     try:
+        _check_limit(max(sizes.values()))
         for part, size in sizes.items():
             made.append(SharedMemory(f"{name}{part}", create=True, size=size))
             _reserve(made[-1].name, size)
@@ -140,6 +143,13 @@ def _created(sizes: Mapping[str, int]) -> list[SharedMemory]:
             f"{sum(sizes.values()) / 1e6:.0f} MB are needed; containers take --shm-size",
         ) from error
     return made
+
+
+def _check_limit(size: int) -> None:
+    """Raise `OSError` beyond `ulimit -f`: found out by `SharedMemory`, Python's tracker shows a traceback."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if limit != resource.RLIM_INFINITY and size > limit:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
 
 
 def _reserve(name: str, size: int) -> None:

@@ -63,3 +63,6 @@ def test_an_empty_variable_means_no_file(monkeypatch):
     assert (config_path(), read_config(KINDS)) == (None, {})
     monkeypatch.setenv("AS2D_CONFIG", "~/as2d.toml")
     assert config_path() == Path.home() / "as2d.toml"
+    monkeypatch.setenv("AS2D_CONFIG", "~nobody-of-that-name/as2d.toml")
+    with pytest.raises(RequestError, match=r"~nobody-of-that-name/as2d\.toml: nobody of that name"):
+        config_path()

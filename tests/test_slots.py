@@ -1,6 +1,7 @@
 """The shared memory between the processes: what it is called, and that none is left behind for good."""
 
 import os
+import resource
 import subprocess
 import sys
 from contextlib import closing
@@ -56,6 +57,12 @@ def test_a_drafter_that_writes_over_all_its_memory_changes_nothing_that_the_targ
             buffer[:] = b"\xff" * len(buffer)
         assert all((ours.take(slot, SPEC) == slot).all() for slot in range(2))
         ours.unlink()
+
+
+def test_a_limit_of_files_is_an_error_in_one_line(monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (100, 100))
+    with pytest.raises(ModelError, match=r"no shared memory.*File too large"):
+        Slots(SlotLayout(1, SPEC, None))
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="shared memory is not seen as files here")

@@ -9,6 +9,8 @@ import errno
 import os
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -61,37 +63,49 @@ class LazyGroup(TyperGroup):
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
 
+    def make_context(self, *args: Any, **extra: Any) -> Any:  # noqa: ANN401
+        """Read the command line; help and version are printed meanwhile."""
+        with _ending_with_code():
+            return super().make_context(*args, **extra)
+
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
-        """Run a sub-command; `AS2D_DEBUG=1` lets its errors through as tracebacks."""
-        try:
-            with ending_in_order():
-                return super().invoke(ctx)
-        except As2dError as error:
-            if os.environ.get("AS2D_DEBUG"):
-                raise
-            say(f"as2d: error: {error.message}")
-            if error.hint:
-                say(f"hint: {error.hint}")
-            raise typer.Exit(exit_code(error)) from error
-        except KeyboardInterrupt as stop:
-            raise typer.Exit(code_of_stop()) from stop
-        except BrokenPipeError as error:  # `as2d ... | head`: whoever read the results has had enough
-            silence(sys.stdout)
-            raise typer.Exit(ExitCode.PIPE_CLOSED) from error
-        except (OSError, MemoryError) as error:
-            if os.environ.get("AS2D_DEBUG"):
-                raise
-            silence(sys.stdout)
-            say(f"as2d: error: {_refused(error)}")
-            raise typer.Exit(ExitCode.SOME_FAILED) from error
+        """Run a sub-command."""
+        with _ending_with_code(), ending_in_order():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _ending_with_code() -> Iterator[None]:
+    """Turn errors into one line and an exit code; `AS2D_DEBUG=1` lets them through as tracebacks."""
+    try:
+        yield
+    except As2dError as error:
+        if os.environ.get("AS2D_DEBUG"):
+            raise
+        say(f"as2d: error: {error.message}")
+        if error.hint:
+            say(f"hint: {error.hint}")
+        raise typer.Exit(exit_code(error)) from error
+    except KeyboardInterrupt as stop:
+        raise typer.Exit(code_of_stop()) from stop
+    except BrokenPipeError as error:  # `as2d ... | head`: whoever read the results has had enough
+        silence(sys.stdout)
+        raise typer.Exit(ExitCode.PIPE_CLOSED) from error
+    except (OSError, MemoryError) as error:
+        if os.environ.get("AS2D_DEBUG"):
+            raise
+        silence(sys.stdout)
+        say(f"as2d: error: {_refused(error)}")
+        raise typer.Exit(ExitCode.SOME_FAILED) from error
 
 
 def _refused(error: OSError | MemoryError) -> str:
     """Return what the system refuses, and why. Files of our own tell theirs as `As2dError`."""
     if isinstance(error, MemoryError):
         return "out of memory"
-    of_disks = error.errno in {errno.ENOSPC, errno.EFBIG, errno.EIO}
-    where = error.filename or ("standard output" if of_disks else "the system")
+    unnamed = dict.fromkeys((errno.ENOSPC, errno.EFBIG, errno.EIO), "standard output")
+    unnamed[errno.ENOENT] = "the folder where this runs"
+    where = error.filename or unnamed.get(error.errno or 0, "the system")
     return f"{where}: {error.strerror or error}"
 
 

@@ -98,6 +98,7 @@ def ask_request(options: AskOptions) -> tuple[AskRequest, tuple[str, ...]]:
 def _questions(options: AskOptions) -> tuple[str, ...]:
     """Return the questions, each once. Raises `RequestError` if there is none."""
     from as2d_cli.inputs import read_list
+    from as2d_cli.requests import check_text
 
     given = list(options.question or ())
     source = options.questions
@@ -110,4 +111,6 @@ def _questions(options: AskOptions) -> tuple[str, ...]:
     asked = tuple(dict.fromkeys(text for one in given if (text := one.strip())))
     if not asked:
         raise RequestError("there is no question", "ask with -q, or give a list with --questions")
+    for text in asked:
+        check_text("question", text)
     return asked

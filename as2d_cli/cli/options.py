@@ -207,6 +207,6 @@ def _refuse_contradictions(options: BatchOptions) -> None:
     for one, other in (("quiet", "verbose"), ("quiet", "progress"), ("budget", "draft-tokens")):
         if {one, other.replace("-", "_")} <= in_effect:
             raise RequestError(f"--{one} and --{other} contradict each other")
-    for name in ("prompt", "hotwords"):
+    for name in ("prompt", "hotwords", "model", "output_dir"):  # is a variable unset?
         if name in options.given and not (getattr(options, name) or "").strip():
-            raise RequestError(f"--{name} is empty", "leave it out")
+            raise RequestError(f"--{name.replace('_', '-')} is empty", "leave it out")

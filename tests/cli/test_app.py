@@ -90,6 +90,28 @@ def test_an_error_is_one_line_with_a_hint_and_no_traceback(as2d, scripted):
     assert len(lines) == 2
 
 
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_that_cannot_be_written_is_one_line_too(option):
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run([AS2D, option], check=False, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == 1
+    assert ended.stderr == "as2d: error: standard output: No space left on device\n"
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run([AS2D, option], check=False, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (141, "")
+
+
+def test_a_folder_that_is_gone_is_named(scripted, sound, tmp_path):
+    (gone := tmp_path / "gone").mkdir()
+    code = "import os, sys; os.rmdir(os.getcwd()); os.execv(sys.argv[1], sys.argv[1:])"
+    command = [sys.executable, "-c", code, AS2D, "transcribe", sound("a.wav")]
+    ended = subprocess.run(command, cwd=gone, check=False, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.endswith("as2d: error: the folder where this runs: No such file or directory\n")
+
+
 def test_debugging_shows_the_traceback(as2d, scripted):
     ended = as2d("models", "path", "speakr", AS2D_DEBUG="1")
     assert "Traceback" in ended.err

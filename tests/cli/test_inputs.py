@@ -144,6 +144,8 @@ def test_standard_input_names_its_outputs_and_is_done_anew_when_it_holds_somethi
         (["--files-from", "gone"], "gone: the list of files cannot be read"),
         (["a.wav", "--prompt", " "], "--prompt is empty"),
         (["a.wav", "--hotwords", ""], "--hotwords is empty"),
+        (["a.wav", "-o", ""], "--output-dir is empty"),
+        (["a.wav", "--prompt", "caf\udce9"], "prompt and hotwords: not valid UTF-8: 'caf\\udce9'"),
         (["a.wav", "--quiet", "--progress"], "--quiet and --progress contradict"),
         (["a.wav", "--prompt", "one " * 21], "prompt and hotwords are 21 tokens, model 'speaker' takes 20"),
     ],
