@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from typing import Any
 
 from as2d_cli.cluster.nodes import Node, nodes_of
@@ -124,7 +125,7 @@ class Crew:
         actor = station.remote(asked)
         self._started += 1
         node.running += 1
-        self._engines[self._started] = Engine(self._started, node, actor, actor.load.remote())
+        self._engines[self._started] = Engine(self._started, node, actor, actor.load.remote(version("as2d")))
 
     def loaded(self, engine: Engine, loaded: Loaded) -> None:
         """Take that an engine is ready, and what it is like."""

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib.metadata import version
 from typing import Any
 
 from as2d_cli.addresses import anchored
@@ -28,7 +27,7 @@ from as2d_cli.cluster.reader import read_long
 from as2d_cli.cluster.start import connected, reason
 from as2d_cli.comparison import Comparison
 from as2d_cli.display import Display
-from as2d_cli.errors import As2dError, DecodeError, ModelError, PluginError, RequestError
+from as2d_cli.errors import As2dError, DecodeError, ModelError, RequestError
 from as2d_cli.inputs import Input
 from as2d_cli.report import NodeReport
 from as2d_cli.requests import BatchRequest
@@ -158,8 +157,6 @@ class Fleet:
             why = f"node {name}: an engine cannot be started: {reason(error)}"
             self._lose(engine, ModelError(why, "is as2d installed there?"))
             return
-        if isinstance(loaded, Loaded) and loaded.version != version("as2d"):
-            loaded = PluginError(f"as2d {loaded.version} is installed there, here {version('as2d')}")
         if isinstance(loaded, RequestError):
             raise loaded
         if isinstance(loaded, As2dError):

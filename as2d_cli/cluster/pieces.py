@@ -120,7 +120,6 @@ class End:
 class Loaded:
     """An engine is ready."""
 
-    version: str
     request: Request
     """What is asked of every window."""
     spec: TargetSpec

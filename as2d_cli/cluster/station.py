@@ -32,7 +32,7 @@ from as2d_cli.cluster.pieces import (
 from as2d_cli.comparison import Compared, Comparison
 from as2d_cli.display import Display
 from as2d_cli.engine import WindowOutcome, WindowTask
-from as2d_cli.errors import As2dError
+from as2d_cli.errors import As2dError, PluginError
 from as2d_cli.inputs import Input
 from as2d_cli.measure import peak_bytes, peak_bytes_of
 from as2d_cli.pipeline import FileWork, Pipeline
@@ -73,8 +73,13 @@ class Station:
         self._stack = ExitStack()
         self._files = 0  # so far: windows of one must not be taken for another's
 
-    def load(self) -> Loaded | As2dError:
-        """Load the models, fetching and measuring them first where this node has not done so."""
+    def load(self, wanted: str) -> Loaded | As2dError:
+        """Load the models, fetching and measuring them first where this node has not done so.
+
+        `wanted` is the version of as2d that sends the work, which only the same one takes.
+        """
+        if (have := version("as2d")) != wanted:
+            return PluginError(f"as2d {have} is installed there, here {wanted}")
         try:
             self._ready = self._stack.enter_context(ready(self._asked, self._notes))
         except As2dError as error:
@@ -84,7 +89,6 @@ class Station:
         compares = self._asked.compare and self._asked.able_drafters
         self._compared = Compared(engine) if compares else None
         return Loaded(
-            version("as2d"),
             self._ready.request,
             engine.target_spec,
             self._ready.budget,

@@ -25,7 +25,7 @@ def row(name, cpus=8, memory=16 * GB, alive=True):
 
 def loaded(peak_bytes):
     spec = TargetSpec(FeatureSpec(), end_id=1, vocab_size=2, languages=("en",), max_prompt_tokens=1)
-    return Loaded("1", Request(), spec, None, 1.0, peak_bytes, ())
+    return Loaded(Request(), spec, None, 1.0, peak_bytes, ())
 
 
 class Alone:

@@ -1,6 +1,7 @@
 """An engine of a cluster, without Ray."""
 
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,7 +12,7 @@ from as2d_cli.cluster import station
 from as2d_cli.cluster.pieces import Broken, FoundLong, Item, WindowPiece
 from as2d_cli.cluster.reader import read_long
 from as2d_cli.engine import WindowOutcome
-from as2d_cli.errors import ModelError
+from as2d_cli.errors import ModelError, PluginError
 from as2d_cli.inputs import Input
 from as2d_cli.pipeline import NOTHING_SAID
 from as2d_cli.registry import load_registry
@@ -41,7 +42,7 @@ def loaded(monkeypatch):
 
         monkeypatch.setattr(station, "ready", ready)
         engine = station.Station(BatchRequest((), load_registry().model("whisper-base")))
-        engine.load()
+        engine.load(version("as2d"))
         return engine, given_back
 
     return make
@@ -79,3 +80,11 @@ def test_a_file_far_away_is_fetched_once_and_only_by_who_decodes_it(loaded, soun
     *_, end = read_long(items[0], False)
     assert fetched == ["memory://station/long.wav"]
     assert end.content.sha256 == digest_of(Path("memory://station/long.wav"))
+
+
+def test_an_engine_of_another_version_loads_nothing(monkeypatch):
+    monkeypatch.setattr(station, "ready", None)
+    engine = station.Station(BatchRequest((), load_registry().model("whisper-base")))
+    refused = engine.load("0.0.9")
+    assert isinstance(refused, PluginError)
+    assert refused.message == f"as2d {version('as2d')} is installed there, here 0.0.9"

@@ -1,7 +1,9 @@
 """The one promise: whatever is drafted, whenever, the committed tokens are the target's own."""
 
 import multiprocessing
+import os
 import random
+import secrets
 import threading
 import time
 from multiprocessing.shared_memory import SharedMemory
@@ -225,7 +227,8 @@ def test_a_writer_thread_racing_the_loop_does_not_change_the_text(seed):
 def decode_beside_process(drafter):
     """Decode while a spawned process drafts into shared memory; return text, steps and the reader's end."""
     target, session = open_target(step_ms=2)
-    memory = SharedMemory(create=True, size=DraftStream.bytes_needed(400))
+    name = f"as2d-{os.getpid()}-{secrets.token_hex(4)}"  # a run removes it should this process be killed
+    memory = SharedMemory(name, create=True, size=DraftStream.bytes_needed(400))
     stream = DraftStream(memory.buf, 400)
     stream.reset(7)
     process = multiprocessing.get_context("spawn").Process(
