@@ -16,8 +16,10 @@ Outcomes and what is in them are frozen dataclasses: see `requests.FileOutcome` 
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Generator, Iterable, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 from as2d_cli.addresses import located
@@ -42,11 +44,11 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     language: str | None = None,
     translate_to: str | None = None,
     prompt: str | None = None,
-    hotwords: Sequence[str] = (),
+    hotwords: str | Sequence[str] = (),
     word_timestamps: bool = False,
     vad: bool = True,
     threads: int | None = None,
-    output_formats: Sequence[str] = (),
+    output_formats: str | Sequence[str] = (),
     output_dir: StrPath | None = None,
     overwrite: bool = False,
     engine: str = "local",
@@ -63,6 +65,7 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     the target's, by default as many as there are CPUs. With `output_formats` files are written as well,
     beside the inputs or below `output_dir`; inputs whose files are complete are then skipped, unless
     `overwrite`. The engine `"ray"` runs on the Ray cluster at `address`, or on one that it begins here.
+    Lists may also be one text with commas, as on the command line.
 
     Each outcome has the `source`, a `transcript` (text, language, duration and timed segments; their words
     with `word_timestamps`) or an `error`, or neither if it was skipped. One bad file does not end the run.
@@ -74,7 +77,8 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     to = None if translate_to is None else language_code(translate_to)
     target, ahead = load_registry().choose(model, drafter, "translate" if to else "transcribe")
-    for name in output_formats:
+    formats = output_formats.split(",") if isinstance(output_formats, str) else output_formats
+    for name in formats:
         if name not in FORMATS:
             raise RequestError(f"there is no output format {name!r}", f"formats: {', '.join(FORMATS)}")
     request = BatchRequest(
@@ -83,15 +87,29 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
         drafter=ahead,
         language=language_code(language or AUTO),
         translate_to=to,
-        prompt=joined_prompt(prompt, ", ".join(hotwords)),
+        prompt=joined_prompt(prompt, hotwords if isinstance(hotwords, str) else ", ".join(hotwords)),
         timed=True,
         word_timestamps=word_timestamps,
         auto_budget=drafter is None,
         vad=vad,
-        formats=tuple(dict.fromkeys(output_formats)),
+        formats=tuple(dict.fromkeys(formats)),
         folder=None if output_dir is None else located(os.fspath(output_dir)),
         overwrite=overwrite,
         threads=threads or usable_cpus(),
         cluster=cluster_choice(engine, address, threads),
     )
-    yield from Batch(request).run()
+    yield from _ended_at_exit(Batch(request).run())
+
+
+def _ended_at_exit(outcomes: Generator[FileOutcome, None, None]) -> Generator[FileOutcome, None, None]:
+    """Yield them; end a run that a program leaves open when it exits, while Python can still do so."""
+
+    def end() -> None:
+        with suppress(ValueError):  # at work in another thread
+            outcomes.close()
+
+    atexit.register(end)
+    try:
+        yield from outcomes
+    finally:
+        atexit.unregister(end)

@@ -44,8 +44,10 @@ class Reading(Asking):
         return self._runner.found if isinstance(self._runner, Compared) else None
 
     def _listening(self, interrupted: bool) -> RunReport:
+        """Return how the transcripts came about. It waited for answers, or listened on meanwhile."""
         report = self._batch.report(interrupted=interrupted)
-        return replace(report, wall_s=max(0.0, report.wall_s - self._report.wall_s))  # it waited for answers
+        at_work_s = 0.0 if report.nodes else report.stats.wall_s
+        return replace(report, wall_s=max(at_work_s, report.wall_s - self._report.wall_s))
 
     def _check(self, spec: TargetSpec) -> None:
         if "ask" not in spec.tasks or not spec.max_passage_tokens:

@@ -208,8 +208,12 @@ class RunReport:
             line += " (lost)"
         if drafter and not stats.proposed:
             line += " (unused)"
-        line += f": {stats.tokens_per_step:.2f} tokens per step"
-        return f"{line}, {stats.acceptance:.0%} of proposed tokens accepted" if stats.proposed else line
+        if not stats.proposed:
+            return line
+        return (
+            f"{line}: {stats.tokens_per_step:.2f} tokens per step, "
+            f"{stats.acceptance:.0%} of proposed tokens accepted"
+        )
 
     def _budget_line(self, budget: Budget) -> str:
         """Say what was chosen for this device and why, and what was predicted beside what was measured."""

@@ -70,7 +70,7 @@ class Selection:
         if not is_quiet():
             engine.drop_drafter()
             return Budget(False, "the machine is too busy to measure what drafts are worth")
-        self.note("measuring, once, what drafts are worth on this device")
+        self.note("measuring, once, what drafts are worth on this device: about 20 s")
         try:
             return self.measured(engine)
         except OutputError as error:

@@ -1,11 +1,13 @@
 """Lay segments out as subtitle cues: lines of limited length, cues of limited lines. Pure functions.
 
 The limits are those of openai/whisper's and whisper-ctranslate2's subtitle writers. Unlike there, a cue never
-goes on into the next sentence, and all three limits hold together.
+goes on into the next sentence, all three limits hold together, and lines and cues that a limited width makes
+necessary are about as long as each other: no word flashes up alone because it was one too many.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -47,7 +49,7 @@ def lay_out(segments: Iterable[Segment], layout: Layout) -> tuple[Segment, ...]:
     >>> [cue.text for cue in lay_out([one], Layout(max_line_width=8))]
     ['ask not\nwhat\nyour']
     >>> [(cue.start_s, cue.text) for cue in lay_out([one], Layout(8, max_line_count=2))]
-    [(0, 'ask not\nwhat'), (3, 'your')]
+    [(0, 'ask not'), (2, 'what\nyour')]
     >>> [cue.text for cue in lay_out([one], Layout(max_words_per_line=3))]
     ['ask not what', 'your']
     """
@@ -58,14 +60,30 @@ def _cues(segment: Segment, layout: Layout) -> Iterator[Segment]:
     if layout.is_free or not segment.words:
         yield replace(segment, text=" ".join(segment.text.split()))
         return
-    lines = list(_lines(_units(segment.words), layout))
+    lines: Sequence[Sequence[Unit]] = list(_lines(_units(segment.words), layout))
     count = layout.lines_per_cue or len(lines)
+    lines = _balanced(lines, layout, -(-len(lines) // count) * count)
     for first in range(0, len(lines), count):
-        chosen = lines[first : first + count]
-        words = tuple(word for line in chosen for unit in line for word in unit)
-        text = "\n".join(filter(None, map(_text, chosen)))
+        units = [unit for line in lines[first : first + count] for unit in line]
+        words = tuple(word for unit in units for word in unit)
+        fewest = list(_lines(units, layout))
+        text = "\n".join(filter(None, map(_text, _balanced(fewest, layout, len(fewest)))))
         tokens = tuple(token for word in words for token in word.tokens)
         yield Segment(words[0].start_s, words[-1].end_s, text, words, tokens)
+
+
+def _balanced(lines: Sequence[Sequence[Unit]], layout: Layout, count: int) -> Sequence[Sequence[Unit]]:
+    """Return the units of `lines` in at most `count` lines, the longest of them as short as can be."""
+    if layout.max_line_width is None:
+        return lines
+    units = [unit for line in lines for unit in line]
+
+    def narrowed(width: int) -> list[Sequence[Unit]]:
+        return list(_lines(units, replace(layout, max_line_width=width)))
+
+    widths = range(1, min(layout.max_line_width, max(map(len, map(_text, lines)))))
+    found = bisect_left(widths, True, key=lambda width: len(narrowed(width)) <= count)
+    return narrowed(widths[found]) if found < len(widths) else lines
 
 
 def _lines(units: Iterable[Unit], layout: Layout) -> Iterator[Sequence[Unit]]:

@@ -127,11 +127,13 @@ def describe(value: object) -> str:
 
 
 def suggestion(word: str, allowed: Collection[str], listed_by: str | None = None) -> str:
-    """Return a hint: the nearest of `allowed` to `word`, and all of them, or the command that lists them.
+    """Return a hint: the nearest of `allowed`, or one ending so, and all of them, or what lists them.
 
     >>> suggestion("plugn", ["role", "plugin"])
     "did you mean 'plugin'? allowed: plugin, role"
+    >>> suggestion("base", ["tiny", "whisper-base"])
+    "did you mean 'whisper-base'? allowed: tiny, whisper-base"
     """
-    near = get_close_matches(word, allowed, n=1)
+    near = get_close_matches(word, allowed, n=1) or [one for one in allowed if one.endswith(f"-{word}")]
     listed = f"see: {listed_by}" if listed_by else f"allowed: {', '.join(sorted(allowed))}"
     return f"did you mean {near[0]!r}? {listed}" if near else listed

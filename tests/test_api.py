@@ -68,6 +68,9 @@ def test_a_translation_is_what_the_command_gives(as2d, scripted, sound, tmp_path
 def test_hotwords_and_prompt_are_joined_as_the_command_does(as2d, scripted, sound):
     source = sound("a.wav")
     (outcome,) = transcribe(source, prompt="about", hotwords=["the", "and"])
+    (same,) = transcribe(source, prompt="about", hotwords="the, and", output_formats="txt,srt")
+    assert same.transcript.text == outcome.transcript.text
+    assert [path.suffix for path in same.written] == [".txt", ".srt"]
     said = as2d("transcribe", source, "--prompt", "about", "--hotwords", "the, and").out
     assert outcome.transcript.text + "\n" == said
 
@@ -85,6 +88,17 @@ def test_closing_early_leaves_no_process(scripted, sound):
     next(outcomes)
     outcomes.close()
     assert not [one for one in multiprocessing.active_children() if one.name.startswith("as2d")]
+
+
+def test_a_program_may_end_with_a_run_left_open(scripted, sound):
+    code = (
+        "from as2d_cli import transcribe\n"
+        f"outcomes = transcribe([{str(sound('a.wav'))!r}, {str(sound('b.wav'))!r}])\n"
+        "print(next(outcomes).error)\n"
+    )
+    command = [sys.executable, "-c", code]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "None\n", "")
 
 
 @pytest.mark.parametrize("piped", [False, True])

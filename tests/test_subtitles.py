@@ -31,21 +31,22 @@ SAID = segment([" And", " so", " my", " fellow", " Americans", ",", " ask", " no
         (Layout(), ["And so my fellow Americans, ask not"]),
         (Layout(max_line_width=16), ["And so my fellow\nAmericans, ask\nnot"]),
         (Layout(16, 1), ["And so my fellow", "Americans, ask", "not"]),
-        (Layout(16, 2), ["And so my fellow\nAmericans, ask", "not"]),
+        (Layout(16, 2), ["And so my fellow", "Americans,\nask not"]),
+        (Layout(30), ["And so my fellow\nAmericans, ask not"]),
         (Layout(max_words_per_line=3), ["And so my", "fellow Americans, ask", "not"]),
         (Layout(None, 2, 3), ["And so my\nfellow Americans, ask", "not"]),
-        (Layout(16, 1, 3), ["And so my", "fellow", "Americans, ask", "not"]),
+        (Layout(16, 1, 3), ["And so my", "fellow", "Americans,", "ask not"]),
         (Layout(1, 1), ["And", "so", "my", "fellow", "Americans,", "ask", "not"]),
     ],
 )
-def test_lines_and_cues_hold_as_much_as_fits(layout, cues):
+def test_lines_and_cues_are_as_few_as_can_be_and_evenly_filled(layout, cues):
     assert [cue.text for cue in lay_out([SAID], layout)] == cues
 
 
 def test_a_cue_lasts_from_its_first_word_to_its_last():
     first, second = lay_out([SAID], Layout(16, 2))
-    assert (first.start_s, first.end_s, second.start_s, second.end_s) == (0, 6.9, 7, 7.9)
-    assert (first.tokens, second.tokens) == (tuple(range(7)), (7,))
+    assert (first.start_s, first.end_s, second.start_s, second.end_s) == (0, 3.9, 4, 7.9)
+    assert (first.tokens, second.tokens) == ((0, 1, 2, 3), (4, 5, 6, 7))
 
 
 def test_scripts_without_spaces_break_between_characters():
@@ -86,9 +87,9 @@ def test_players_read_the_lines_of_cues_and_other_formats_show_segments():
     cues = lay_out([SAID], Layout(16, 2))
     transcript = Transcript(SAID.text, (SAID,), "en", 8.0, "t", None, cues=cues)
     subtitles = pysubs2.SSAFile.from_string(write_srt(transcript), format_="srt")
-    assert [event.plaintext for event in subtitles] == ["And so my fellow\nAmericans, ask", "not"]
+    assert [event.plaintext for event in subtitles] == ["And so my fellow", "Americans,\nask not"]
     captions = webvtt.from_string(write_vtt(transcript))
-    assert [caption.text for caption in captions] == ["And so my fellow\nAmericans, ask", "not"]
-    assert [caption.end for caption in captions] == ["00:00:06.900", "00:00:07.900"]
+    assert [caption.text for caption in captions] == ["And so my fellow", "Americans,\nask not"]
+    assert [caption.end for caption in captions] == ["00:00:03.900", "00:00:07.900"]
     assert write_tsv(transcript).splitlines()[1:] == ["0\t7900\tAnd so my fellow Americans, ask not"]
     assert write_lrc(transcript) == "[00:00.00]And so my fellow Americans, ask not\n"

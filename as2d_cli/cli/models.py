@@ -125,8 +125,12 @@ def export(
     to: Annotated[
         Path, typer.Option("--to", metavar="DIR", help="The folder to write, a new one.", show_default=False)
     ],
-    bits: Annotated[int, typer.Option("--bits", help="Precision of the decoder's weights: 16, 8 or 4.")] = 8,
-    plugin: Annotated[str, typer.Option("--plugin", help="The plugin that exports.")] = "mnn_llm",
+    bits: Annotated[
+        int, typer.Option("--bits", metavar="N", help="Precision of the decoder's weights: 16, 8 or 4.")
+    ] = 8,
+    plugin: Annotated[
+        str, typer.Option("--plugin", metavar="NAME", help="The plugin that exports.")
+    ] = "mnn_llm",
 ) -> None:
     """Export a checkpoint of an audio language model.
 

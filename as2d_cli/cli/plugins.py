@@ -48,7 +48,10 @@ def new(
         str, typer.Argument(metavar="NAME", show_default=False, help="Name of the plugin and of its model.")
     ],
 ) -> None:
-    """Write the package of a new drafter to the folder as2d-NAME, with its tests; print the files."""
+    """Write a new drafter, a package with tests.
+
+    It goes to the folder as2d-NAME; the files are printed.
+    """
     _check_name(name)
     folder = Path(f"as2d-{name}")
     try:

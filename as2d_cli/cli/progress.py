@@ -158,7 +158,7 @@ class Bar:
 
     def _figures_of_one(self) -> str:
         tokens, steps = self._steps.tokens, self._steps.steps
-        return f"{tokens / steps:.1f} tokens per step" if steps else ""
+        return f"{tokens / steps:.1f} tokens per step" if tokens > steps else ""  # 1.0 is no news: no drafts
 
 
 def clock(seconds: float) -> str:

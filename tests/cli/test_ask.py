@@ -97,6 +97,15 @@ def test_json_is_one_line_per_answer_and_the_report_last(ask, sound):
     assert report["report"]["listening"]["done"] == 1
 
 
+def test_listening_takes_as_long_as_it_does_though_answers_are_given_meanwhile(ask, scripted, reading, sound):
+    scripted({"encode_ms": 500.0})
+    reading({"encode_ms": 700.0})
+    files = [sound(f"{name}.wav") for name in "abcd"]
+    found = records(ask(*files, "-q", "What?", "--json"))[-1]["report"]["listening"]
+    assert found["wall_s"] >= found["stats"]["wall_s"] > 0
+    assert sum(found["shares"].values()) == pytest.approx(1, abs=1e-3)
+
+
 def test_the_drafter_changes_no_answer_and_compare_confirms_it(ask, sound):
     alone, drafted = (
         records(ask(sound(), "-q", "What?", "--json", drafter=name))[0] for name in ("none", "reader-small")
