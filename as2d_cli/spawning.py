@@ -20,9 +20,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.context import SpawnProcess
+from pathlib import Path
 from types import FrameType, ModuleType
 from typing import TypeAlias
 
+from as2d_cli.errors import RequestError
 from as2d_cli.stops import STOPS
 
 _Handler: TypeAlias = Callable[[int, FrameType | None], object] | int | None
@@ -80,8 +82,15 @@ def _blocked() -> Iterator[None]:
 def start(process: SpawnProcess) -> None:
     """Start `process` with `STOPS` blocked in it; the main process gets one that comes meanwhile.
 
-    The process calls `follow_parent` first of all.
+    The process calls `follow_parent` first of all. Raises `RequestError` if the current folder, which it would
+    begin in, is gone.
     """
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise RequestError(
+            f"the current folder: {error.strerror}", "go to another one, as with cd"
+        ) from error
     with uninterrupted():  # the tracker of shared memory, too, must live on
         resource_tracker.ensure_running()  # now: its start unblocks signals
     with uninterrupted():

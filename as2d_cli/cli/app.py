@@ -104,7 +104,7 @@ def _refused(error: OSError | MemoryError) -> str:
     if isinstance(error, MemoryError):
         return "out of memory"
     unnamed = dict.fromkeys((errno.ENOSPC, errno.EFBIG, errno.EIO), "standard output")
-    unnamed[errno.ENOENT] = "the folder where this runs"
+    unnamed[errno.ENOENT] = "the current folder"
     where = error.filename or unnamed.get(error.errno or 0, "the system")
     return f"{where}: {error.strerror or error}"
 

@@ -108,8 +108,8 @@ def test_a_folder_that_is_gone_is_named(scripted, sound, tmp_path):
     code = "import os, sys; os.rmdir(os.getcwd()); os.execv(sys.argv[1], sys.argv[1:])"
     command = [sys.executable, "-c", code, AS2D, "transcribe", sound("a.wav")]
     ended = subprocess.run(command, cwd=gone, check=False, capture_output=True, text=True)
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr.endswith("as2d: error: the folder where this runs: No such file or directory\n")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "as2d: error: the current folder: No such file or directory\n" in ended.stderr
 
 
 def test_debugging_shows_the_traceback(as2d, scripted):
