@@ -83,17 +83,18 @@ def find_inputs(given: Sequence[str], listed: Sequence[str] = ()) -> Inputs:
     return Inputs(tuple(found), tuple(notes))
 
 
-def read_list(source: str, *, null: bool = False) -> list[str]:
-    """Return the paths in the file `source` (`-`: standard input), one a line, or ended by NUL if `null`.
+def read_list(source: str, *, null: bool = False, option: str = "files-from") -> list[str]:
+    """Return the paths, or what else `option` takes, in the file `source` (`-`: standard input).
 
+    There is one a line, or each is ended by NUL if `null`.
     Empty lines are passed over. Raises `RequestError` if the list cannot be read.
     """
     try:
         content = sys.stdin.buffer.read() if source == STDIN else Path(source).read_bytes()
     except (OSError, ValueError) as error:
         raise RequestError(
-            f"{printable(source)}: the list of files cannot be read: {reason(error)}",
-            "--files-from needs a text file with one path a line, or - for standard input",
+            f"{printable(source)}: the list cannot be read: {reason(error)}",
+            f"--{option} needs a text file with one entry a line, or - for standard input",
         ) from error
     content = content.removeprefix(b"\xef\xbb\xbf")  # Windows editors put it first
     names = content.split(b"\0") if null else [line.rstrip(b"\r") for line in content.split(b"\n")]

@@ -82,8 +82,8 @@ def _blocked() -> Iterator[None]:
 def start(process: SpawnProcess) -> None:
     """Start `process` with `STOPS` blocked in it; the main process gets one that comes meanwhile.
 
-    The process calls `follow_parent` first of all. Raises `RequestError` if the current folder, which it would
-    begin in, is gone.
+    The process calls `follow_parent` first of all. Raises `RequestError` if the current folder, in which it
+    would begin, is gone.
     """
     try:
         Path.cwd()

@@ -111,7 +111,7 @@ class Table:
 def read_toml(file: Path) -> Table:
     """Read a TOML file. Raises `RegistryError` if it cannot be read or is not TOML."""
     try:
-        return Table(file, "", tomllib.loads(file.read_text(encoding="utf-8")))
+        return Table(file, "", tomllib.loads(file.read_text(encoding="utf-8-sig")))
     except OSError as error:
         raise RegistryError(f"{file}: cannot be read: {error.strerror}") from error
     except RecursionError as error:  # more brackets within brackets than Python follows

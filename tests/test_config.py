@@ -21,7 +21,7 @@ def write(tmp_path, monkeypatch):
 
 
 def test_values_are_read_dashes_are_underscores_and_lists_are_joined(write):
-    write('model = "m"\noutput-format = ["srt", "json"]\nthreads = 2\njson = true')
+    write('\ufeffmodel = "m"\noutput-format = ["srt", "json"]\nthreads = 2\njson = true')
     assert read_config(KINDS) == {"model": "m", "output_format": "srt,json", "threads": 2, "json": True}
 
 

@@ -131,7 +131,7 @@ def test_listed_paths_are_never_patterns_nor_standard_input(place, sound):
 
 
 def test_a_list_that_cannot_be_read_is_a_usage_error(tmp_path):
-    with pytest.raises(RequestError, match="the list of files cannot be read: No such file"):
+    with pytest.raises(RequestError, match="the list cannot be read: No such file"):
         read_list(str(tmp_path / "gone"))
 
 

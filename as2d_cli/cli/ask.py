@@ -107,7 +107,7 @@ def _questions(options: AskOptions) -> tuple[str, ...]:
     if source == _STDIN and _STDIN in (*(options.files or ()), options.files_from):
         raise RequestError("standard input cannot be both a recording and questions", "ask with -q")
     if source is not None:
-        given += read_list(source, null=False)
+        given += read_list(source, option="questions")
     asked = tuple(dict.fromkeys(text for one in given if (text := one.strip())))
     if not asked:
         raise RequestError("there is no question", "ask with -q, or give a list with --questions")

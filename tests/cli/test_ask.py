@@ -169,6 +169,7 @@ def test_questions_come_from_a_list_or_from_standard_input(reading, sound, tmp_p
     ("options", "why"),
     [
         ({}, "there is no question"),
+        ({"questions": "gone"}, "gone: the list cannot be read: No such file"),
         ({"question": ["  "]}, "there is no question"),
         ({"question": ["What?"], "reader": "nobody"}, "no model called 'nobody'"),
         ({"question": ["What?"], "reader_drafter": "none", "compare": True}, "--compare does nothing"),

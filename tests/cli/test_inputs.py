@@ -141,7 +141,7 @@ def test_standard_input_names_its_outputs_and_is_done_anew_when_it_holds_somethi
         (["-", "-"], "- is given twice"),
         (["-", "--files-from", "-"], "both mean standard input"),
         (["a.wav", "--null"], "--null does nothing without a list"),
-        (["--files-from", "gone"], "gone: the list of files cannot be read"),
+        (["--files-from", "gone"], "gone: the list cannot be read"),
         (["a.wav", "--prompt", " "], "--prompt is empty"),
         (["a.wav", "--hotwords", ""], "--hotwords is empty"),
         (["a.wav", "-o", ""], "--output-dir is empty"),
