@@ -9,6 +9,7 @@ somebody's and are left alone.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -151,12 +152,14 @@ def content_of(source: Input, stamp: Stamp | None, sha256: str | None = None) ->
 
 
 def digest_of(file: Path | BinaryIO) -> str:
-    """Return the SHA-256 of a file, read piece by piece. Raises `OSError`."""
+    """Return the SHA-256 of a file, read piece by piece. Raises `OSError`, also for a pipe or a device."""
     digest = hashlib.sha256()
     if isinstance(file, Path):
         if (where := address(file)) is not None:
             with tempfile.TemporaryFile() as here:
                 return copy(where, here)
+        if not file.is_file():  # reading might never end
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(file))
         with file.open("rb") as opened:
             return digest_of(opened)
     file.seek(0)

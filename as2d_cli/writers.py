@@ -73,18 +73,21 @@ def write_txt(transcript: Transcript) -> str:
 def write_srt(transcript: Transcript) -> str:
     """Return SubRip subtitles, one cue per segment unless laid out otherwise."""
     return "\n".join(
-        f"{number}\n{format_time(segment.start_s, ',')} --> {format_time(segment.end_s, ',')}\n{_cue(text)}\n"
+        f"{number}\n{_times(segment, ',')}\n{_cue(text)}\n"
         for number, (segment, text) in enumerate(_subtitles(transcript), start=1)
     )
 
 
 def write_vtt(transcript: Transcript) -> str:
     """Return WebVTT subtitles, one cue per segment unless laid out otherwise; valid also without any."""
-    cues = (
-        f"{format_time(segment.start_s, '.')} --> {format_time(segment.end_s, '.')}\n{_escaped(_cue(text))}\n"
-        for segment, text in _subtitles(transcript)
-    )
+    cues = (f"{_times(segment, '.')}\n{_escaped(_cue(text))}\n" for segment, text in _subtitles(transcript))
     return "\n".join(["WEBVTT\n", *cues])
+
+
+def _times(cue: Segment, mark: str) -> str:
+    """Return when a cue is shown: for a moment at least, as WebVTT wants it (W3C, section 4.1)."""
+    start_s = _milliseconds(cue.start_s) / 1000
+    return f"{format_time(start_s, mark)} --> {format_time(max(cue.end_s, start_s + 0.001), mark)}"
 
 
 def _cue(text: str) -> str:

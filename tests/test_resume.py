@@ -64,6 +64,13 @@ def test_an_output_that_was_edited_or_cut_short_is_not_ours_any_more(made):
     assert state_of(output, source, "another") is State.CHANGED
 
 
+def test_a_pipe_in_the_place_of_an_output_is_not_waited_for(made):
+    source, output = made
+    output.unlink()
+    os.mkfifo(output)
+    assert state_of(output, source, "r") is State.CHANGED
+
+
 def test_without_a_record_an_output_is_somebody_elses(made, monkeypatch, tmp_path):
     source, output = made
     monkeypatch.setenv("AS2D_CACHE_DIR", str(tmp_path / "empty"))

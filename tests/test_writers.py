@@ -95,6 +95,12 @@ def test_a_looping_text_has_a_high_compression_ratio():
     assert first["compression_ratio"] > 2.4 > second["compression_ratio"]
 
 
+def test_a_cue_is_shown_for_a_moment_at_least():
+    brief = replace(TRANSCRIPT, segments=(Segment(1.0, 1.0002, "Oh."),))
+    assert "00:00:01.000 --> 00:00:01.001" in FORMATS["vtt"](brief)
+    assert "00:00:01,000 --> 00:00:01,001" in FORMATS["srt"](brief)
+
+
 def test_times_round_and_carry():
     assert format_time(0.0004, ".") == "00:00:00.000"
     assert format_time(59.9996, ",") == "00:01:00,000"
