@@ -134,7 +134,7 @@ class _RecordedDraft(PacedReader):
 
     def __init__(self, window: RecordedWindow, due_s: Sequence[float], duet: Duet) -> None:
         size = len(window.draft)
-        stream = DraftStream(bytearray(DraftStream.bytes_needed(size)), size, duet.drafter)
+        stream = DraftStream.in_memory(size, duet.drafter)
         stream.reset(1)
         schedule = list(zip(due_s, window.draft, strict=True))
         super().__init__(stream, 1, window.vocab_size, schedule, window.final)

@@ -74,6 +74,11 @@ class DraftStream:
         self.clock = clock
         self._map(buffer)
 
+    @classmethod
+    def in_memory(cls, capacity: int, clock: Clock = time.monotonic) -> DraftStream:
+        """Return a slot in memory that no other process sees."""
+        return cls(bytearray(cls.bytes_needed(capacity)), capacity, clock)
+
     @staticmethod
     def bytes_needed(capacity: int) -> int:
         """Size of a slot for `capacity` tokens, a multiple of 64 so that slots can be laid end to end."""
@@ -232,7 +237,7 @@ def _check_epoch(epoch: int) -> None:
 
 def finished_draft(ids: Sequence[int], vocab_size: int, final: DraftState = DraftState.ENDED) -> DraftReader:
     """Return a reader of a draft that was complete before decoding began."""
-    stream = DraftStream(bytearray(DraftStream.bytes_needed(len(ids))), len(ids))
+    stream = DraftStream.in_memory(len(ids))
     stream.reset(1)
     writer = stream.writer(1)
     writer.publish(ids)

@@ -109,7 +109,7 @@ class DrafterContract:
 
     def _published(self, drafter: Drafter, case: Case) -> list[int]:
         """Return what a target whose tokens are bytes sees of a draft."""
-        stream = DraftStream(bytearray(DraftStream.bytes_needed(self.limit)), self.limit)
+        stream = DraftStream.in_memory(self.limit)
         stream.reset(1)
         retokenizer = Retokenizer(drafter.tokenizer, ByteTokenizer(), _BYTES.size)
         state = fill(stream.writer(1), drafter.draft(*case), retokenizer, end_id=_BYTES.end)

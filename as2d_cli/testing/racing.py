@@ -78,7 +78,7 @@ def raced(
     """
     clock = JumpingClock(draw)
     capacity = max(len(draft), 1)
-    stream = DraftStream(bytearray(DraftStream.bytes_needed(capacity)), capacity, clock)
+    stream = DraftStream.in_memory(capacity, clock)
     stream.reset(1)
     pace_s = draw.choice(_PACES_S)
     due = accumulate(draw.random() * 2 * pace_s for _ in draft)

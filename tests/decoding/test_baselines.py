@@ -348,7 +348,7 @@ def test_an_unknown_serial_mode_is_an_error_that_lists_the_known_ones():
 
 def channel(clock=None, end_id=STOP, vocab_size=VOCAB):
     options = {} if clock is None else {"clock": clock}
-    streams = [DraftStream(bytearray(DraftStream.bytes_needed(300)), 300, **options) for _ in range(2)]
+    streams = [DraftStream.in_memory(300, **options) for _ in range(2)]
     return Channel(*streams, end_id, vocab_size)
 
 
@@ -566,7 +566,7 @@ def test_every_mode_gives_the_targets_text_in_fewer_steps_across_vocabularies(
     )
     clock = VirtualClock()
     if mode == "followed":
-        streams = [DraftStream(bytearray(DraftStream.bytes_needed(900)), 900, clock) for _ in range(2)]
+        streams = [DraftStream.in_memory(900, clock) for _ in range(2)]
         draft = PacedFollowing(Channel(*streams, spec.end_id, spec.vocab_size), 1, coupled, pass_s=0.0005)
         session._cost = lambda rows: clock.advance(0.01)
     else:

@@ -12,7 +12,7 @@ VOCAB = END_ID + 1
 
 class Setup:
     def __init__(self, capacity=64, drafter=WORDS):
-        self.stream = DraftStream(bytearray(DraftStream.bytes_needed(capacity)), capacity)
+        self.stream = DraftStream.in_memory(capacity)
         self.stream.reset(1)
         self.writer = self.stream.writer(1)
         self.reader = self.stream.reader(1, VOCAB)

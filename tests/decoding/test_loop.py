@@ -66,7 +66,7 @@ def test_a_perfect_draft_commits_one_more_than_it_proposes_in_every_pass(candida
 
 
 def test_a_silent_drafter_costs_no_extra_passes():
-    stream = DraftStream(bytearray(DraftStream.bytes_needed(10)), 10)
+    stream = DraftStream.in_memory(10)
     stream.reset(1)
     stream.writer(1)
     run = Run(TEXT, stream.reader(1, VOCAB))
@@ -184,7 +184,7 @@ def test_decisions_depend_on_the_prefix_of_their_row_whatever_runs_beside_them()
 
 
 def paced(text, start_s, token_s, clock, final=DraftState.ENDED):
-    stream = DraftStream(bytearray(DraftStream.bytes_needed(len(text))), len(text), clock)
+    stream = DraftStream.in_memory(len(text), clock)
     stream.reset(1)
     schedule = [(start_s + token_s * index, token) for index, token in enumerate(text)]
     return PacedReader(stream, 1, VOCAB, schedule, final)

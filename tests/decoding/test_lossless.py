@@ -129,7 +129,7 @@ def test_any_draft_any_timing_any_budget_and_any_aligner_give_the_targets_own_to
     draft = data.draw(drafts(script), label="draft")[:CAPACITY]
     gaps = data.draw(st.lists(st.floats(0, 0.05), min_size=len(draft), max_size=len(draft)), label="gaps")
     clock = VirtualClock()
-    stream = DraftStream(bytearray(DraftStream.bytes_needed(CAPACITY)), CAPACITY, clock)
+    stream = DraftStream.in_memory(CAPACITY, clock)
     stream.reset(1)
     ghost = stream.writer(1)
     ghost.publish(data.draw(st.lists(ids, max_size=9), label="tokens of another window"))
@@ -164,7 +164,7 @@ def test_twenty_runs_with_other_delays_take_other_steps_to_the_same_text():
     texts, step_counts = set(), set()
     for _ in range(20):
         clock = VirtualClock()
-        stream = DraftStream(bytearray(DraftStream.bytes_needed(120)), 120, clock)
+        stream = DraftStream.in_memory(120, clock)
         stream.reset(1)
         due = np.cumsum([draw.expovariate(1 / 0.006) for _ in draft]).tolist()
         reader = PacedReader(stream, 1, 200, list(zip(due, draft, strict=True)))
@@ -205,7 +205,7 @@ def target_only():
 def test_a_writer_thread_racing_the_loop_does_not_change_the_text(seed):
     target, session = open_target(step_ms=0.2)
     wanted = target_only()
-    stream = DraftStream(bytearray(DraftStream.bytes_needed(400)), 400)
+    stream = DraftStream.in_memory(400)
     stream.reset(1)
     draw = random.Random(seed)
 

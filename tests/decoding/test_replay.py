@@ -42,7 +42,7 @@ def live(recorded, costs, policy):
     """Decode a scripted window beside a drafter that is paced by the same virtual clock."""
     clock = VirtualClock()
     size = len(recorded.draft)
-    stream = DraftStream(bytearray(DraftStream.bytes_needed(size)), size, clock)
+    stream = DraftStream.in_memory(size, clock)
     stream.reset(1)
     due = [(recorded.draft_encode_ms + ms) / 1e3 for ms in recorded.publish_ms]
     schedule = list(zip(due, recorded.draft, strict=True))

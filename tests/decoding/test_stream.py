@@ -10,7 +10,7 @@ VOCAB = 100
 
 
 def new_stream(capacity=8, clock=None):
-    stream = DraftStream(bytearray(DraftStream.bytes_needed(capacity)), capacity, clock or VirtualClock())
+    stream = DraftStream.in_memory(capacity, clock or VirtualClock())
     stream.reset(1)
     return stream
 

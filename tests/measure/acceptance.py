@@ -11,13 +11,12 @@ import argparse
 import json
 from pathlib import Path
 
-from as2d_cli import plugins, weights
+from alone import draft_of, load_pair, tokens_of
+
 from as2d_cli.audio import open_audio
-from as2d_cli.decoding import EMPTY, Aligner, DraftStream, FixedBudget, Retokenizer, decode, fill
 from as2d_cli.decoding.protocols import Drafter, Target
 from as2d_cli.features import log_mel
 from as2d_cli.registry import load_registry
-from as2d_cli.slots import DRAFT_CAPACITY
 from as2d_cli.types import Request, Window
 from as2d_cli.windows import split
 
@@ -31,12 +30,8 @@ def main() -> None:
     parser.add_argument("--pair", default=None)
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
-    registry = load_registry()
-    pair = registry.pair(arguments.pair)
-    entries = [registry.model(name) for name in (pair.target, pair.drafter)]
-    paths = [weights.ensure(entry) for entry in entries]
-    target = plugins.load_target(entries[0], paths[0], arguments.threads)
-    drafter = plugins.load_drafter(entries[1], paths[1], arguments.threads)
+    pair = load_registry().pair(arguments.pair)
+    target, drafter = load_pair(pair.target, pair.drafter, arguments.threads)
     windows = [
         {"audio_s": round(part.duration_s, 2), **_record(target, drafter, part)}
         for file in arguments.files
@@ -56,17 +51,10 @@ def main() -> None:
 
 
 def _record(target: Target, drafter: Drafter, part: Window) -> dict[str, list[int]]:
-    request, spec = Request(language="en"), target.spec
-    session = target.open(log_mel(part.samples, spec.features), request)
-    steps = decode(session, EMPTY, Aligner(), FixedBudget(0), end_id=spec.end_id)
-    tokens = [int(token) for step in steps for token in step.tokens]
-    stream = DraftStream(bytearray(DraftStream.bytes_needed(DRAFT_CAPACITY)), DRAFT_CAPACITY)
-    stream.reset(1)
-    retokenizer = Retokenizer(drafter.tokenizer, target.tokenizer, spec.vocab_size)
-    drafted = drafter.draft(log_mel(part.samples, drafter.spec.features), request)
-    fill(stream.writer(1), drafted, retokenizer, end_id=spec.end_id)
-    reader = stream.reader(1, spec.vocab_size)
-    return {"tokens": tokens, "draft": list(map(int, reader.ids(0, reader.snapshot())))}
+    request = Request(language="en")
+    session = target.open(log_mel(part.samples, target.spec.features), request)
+    draft = draft_of(target, drafter, log_mel(part.samples, drafter.spec.features), request)
+    return {"tokens": tokens_of(target, session), "draft": draft.ids(0, draft.snapshot())}
 
 
 if __name__ == "__main__":

@@ -13,11 +13,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from alone import tokens_of
 from clips import Clip, read_clips, word_error_rate
 
 from as2d_cli import plugins, weights
 from as2d_cli.audio import open_audio
-from as2d_cli.decoding import EMPTY, Aligner, FixedBudget, decode
 from as2d_cli.decoding.protocols import Target
 from as2d_cli.features import log_mel
 from as2d_cli.registry import load_registry
@@ -72,9 +72,7 @@ def _targets(name: str, threads: int) -> dict[str, Target]:
 
 
 def _text(target: Target, features: Features, request: Request) -> str:
-    session = target.open(features, request)
-    steps = decode(session, EMPTY, Aligner(), FixedBudget(0), end_id=target.spec.end_id)
-    tokens = [token for step in steps for token in step.tokens if token != target.spec.end_id]
+    tokens = tokens_of(target, target.open(features, request))  # the end has no bytes
     return target.tokenizer.decode_bytes(tokens).decode("utf-8", "ignore")
 
 

@@ -10,15 +10,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from alone import draft_of, load_pair
 from clips import read_clips
 
-from as2d_cli import plugins, weights
 from as2d_cli.audio import open_audio
-from as2d_cli.decoding import EMPTY, Aligner, DraftReader, DraftStream, FixedBudget, Retokenizer, decode, fill
+from as2d_cli.decoding import EMPTY, Aligner, FixedBudget, decode
 from as2d_cli.decoding.protocols import Drafter, Target
 from as2d_cli.features import log_mel
-from as2d_cli.registry import load_registry
-from as2d_cli.slots import DRAFT_CAPACITY
 from as2d_cli.types import Features, Request
 from as2d_cli.windows import split
 
@@ -27,11 +25,7 @@ BUDGETS = (0, 2, 4, 7, 15, 23)
 
 def main() -> None:
     arguments = _arguments()
-    registry = load_registry()
-    entries = [registry.model(name) for name in (arguments.target, arguments.drafter)]
-    paths = [weights.ensure(entry) for entry in entries]
-    target = plugins.load_target(entries[0], paths[0], arguments.threads)
-    drafter = plugins.load_drafter(entries[1], paths[1], arguments.threads)
+    target, drafter = load_pair(arguments.target, arguments.drafter, arguments.threads)
     request = Request(language=arguments.language)
     totals = dict.fromkeys(BUDGETS, (0, 0))
     windows = 0
@@ -66,7 +60,7 @@ def _window(
     target: Target, drafter: Drafter, features: Features, request: Request
 ) -> dict[int, tuple[int, int]]:
     """Tokens and steps by budget; raises if a budget changes the text."""
-    draft = _draft(target, drafter, features, request)
+    draft = draft_of(target, drafter, features, request)
     session = target.open(features, request)
     opened = session.length
     found, texts = {}, set()
@@ -80,14 +74,6 @@ def _window(
     if len(texts) != 1:
         raise SystemExit(f"budgets disagree: {texts}")
     return found
-
-
-def _draft(target: Target, drafter: Drafter, features: Features, request: Request) -> DraftReader:
-    stream = DraftStream(bytearray(DraftStream.bytes_needed(DRAFT_CAPACITY)), DRAFT_CAPACITY)
-    stream.reset(1)
-    retokenizer = Retokenizer(drafter.tokenizer, target.tokenizer, target.spec.vocab_size)
-    fill(stream.writer(1), drafter.draft(features, request), retokenizer, end_id=target.spec.end_id)
-    return stream.reader(1, target.spec.vocab_size)
 
 
 if __name__ == "__main__":

@@ -18,9 +18,9 @@ from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
+from alone import tokens_of
 
 from as2d_cli import plugins, transcribe
-from as2d_cli.decoding import EMPTY, Aligner, FixedBudget, decode
 from as2d_cli.device import usable_cpus
 from as2d_cli.passages import choose, is_found
 from as2d_cli.registry import load_registry
@@ -76,8 +76,7 @@ def answered(target, recording, question):
     passage = choose(recording.segments, question, target.spec.max_passage_tokens - count(question), count)
     request = Request(task="ask", question=question, passage=passage.text)
     session = target.open(np.zeros(NOTHING_HEARD.shape, np.float32), request)
-    steps = decode(session, EMPTY, Aligner(), FixedBudget(0), end_id=target.spec.end_id)
-    tokens = [token for step in steps for token in step.tokens]
+    tokens = tokens_of(target, session)
     text = target.tokenizer.decode_bytes(tokens).decode("utf-8", "ignore").strip()
     return text, time.perf_counter() - began, len(tokens)
 

@@ -231,7 +231,7 @@ def drafted(request, base, drafter, features):
     asked = Request(language="de" if "-de-" in request.param else "en")
     window = features(request.param, base.spec.features)
     assert drafter.spec.features == base.spec.features
-    stream = DraftStream(bytearray(DraftStream.bytes_needed(448)), 448)
+    stream = DraftStream.in_memory(448)
     stream.reset(1)
     retokenizer = Retokenizer(drafter.tokenizer, base.tokenizer, base.spec.vocab_size)
     draft = drafter.draft(window, Request(language="en"))
