@@ -22,12 +22,12 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
-from as2d_cli.addresses import located
 from as2d_cli.batch import Batch
 from as2d_cli.device import usable_cpus
 from as2d_cli.errors import RequestError
 from as2d_cli.inputs import find_inputs
 from as2d_cli.languages import AUTO, language_code
+from as2d_cli.outputs import output_folder
 from as2d_cli.registry import load_registry
 from as2d_cli.requests import BatchRequest, FileOutcome, cluster_choice, joined_prompt, with_context
 from as2d_cli.writers import FORMATS
@@ -93,7 +93,7 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
         auto_budget=drafter is None,
         vad=vad,
         formats=tuple(dict.fromkeys(formats)),
-        folder=None if output_dir is None else located(os.fspath(output_dir)),
+        folder=None if output_dir is None else output_folder(os.fspath(output_dir)),
         overwrite=overwrite,
         threads=threads or usable_cpus(),
         cluster=cluster_choice(engine, address, threads),

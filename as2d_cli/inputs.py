@@ -123,7 +123,7 @@ def _written(text: str, notes: list[str]) -> list[Input]:
         message = f"{printable(str(path))}: no file has a NUL byte in its name"
         return [Input(path, error=AudioError(message, "--null is for lists that end names so"))]
     if why := flaw(text):
-        return [Input(path, error=AudioError(f"{printable(str(path))}: {why}"))]
+        return [Input(path, error=AudioError(f"{printable(text)}: {why}"))]
     return _at(path, notes)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 
-from as2d_cli.addresses import absolute, address, flaw
+from as2d_cli.addresses import absolute, address, flaw, located
 from as2d_cli.errors import As2dError, OutputError, RequestError
 from as2d_cli.far_files import reach, read_only
 from as2d_cli.inputs import Input
@@ -25,6 +25,8 @@ from as2d_cli.resume import Content, Record, State, owner, record_of, remember, 
 from as2d_cli.sources import reason
 from as2d_cli.types import Transcript
 from as2d_cli.writers import FORMATS, write_atomic
+
+_HINT = "-o needs a folder you may write to"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,13 @@ class Outputs:
             digest,
             replaced=before.sha256 if before else None,
         )
+
+
+def output_folder(text: str) -> Path:
+    """Return the folder that was named. Raises `RequestError` for an address that cannot be one."""
+    if read_only(address(text) or "") is None and (why := flaw(text)):
+        raise RequestError(f"{printable(text)}: {why}", _HINT)
+    return located(text)
 
 
 def plan(
@@ -129,9 +138,7 @@ def _key(path: Path) -> str:
 
 
 def _check_chosen(folder: Path) -> None:
-    name, hint = printable(str(folder)), "-o needs a folder you may write to"
-    if why := flaw(str(folder)):
-        raise RequestError(f"{name}: {why}", hint)
+    name = printable(str(folder))
     where = address(folder)
     try:
         if where is None:
@@ -140,9 +147,9 @@ def _check_chosen(folder: Path) -> None:
             reach(where)
     except (OSError, ValueError) as error:  # a name with a NUL byte
         made = "made" if where is None else "reached"
-        raise RequestError(f"{name}: cannot be {made}: {reason(error)}", hint) from error
+        raise RequestError(f"{name}: cannot be {made}: {reason(error)}", _HINT) from error
     if refusal := _refusal(folder):
-        raise RequestError(refusal.message, hint)
+        raise RequestError(refusal.message, _HINT)
 
 
 def _refusal(folder: Path) -> OutputError | None:

@@ -17,7 +17,7 @@ from as2d_cli.batch import Batch
 from as2d_cli.errors import RequestError
 from as2d_cli.far_files import copy, exists, files_in, head, listed, matching, put, reach, size_and_time
 from as2d_cli.inputs import find_inputs
-from as2d_cli.outputs import plan
+from as2d_cli.outputs import output_folder, plan
 from as2d_cli.registry import load_registry
 from as2d_cli.requests import BatchRequest
 
@@ -244,6 +244,9 @@ def test_where_nothing_can_be_written_is_said_before_any_work(sound):
     assert beside.error.message == "https://host: cannot be written to: https is for reading only"
     with pytest.raises(RequestError, match=r"unknown://host: cannot be reached"):
         plan(find_inputs([str(sound("a.wav"))]).found, ("txt",), Path("unknown://host"))
+    with pytest.raises(RequestError, match=r"s3://bucket//texts: two slashes in a row"):
+        output_folder("s3://bucket//texts")
+    assert address(output_folder("S3://bucket/texts/")) == "s3://bucket/texts"
 
 
 def test_recordings_of_the_web_are_heard_and_known_again_however_the_server_gives_them(
@@ -271,7 +274,7 @@ def test_what_the_web_does_not_give_is_one_line(scripted, web):
     }
     said = [one.error.message for one in run(*(f"{web}/{page}" for page in expected))]
     assert sorted(line.partition(": <")[0] for line in said) == sorted(
-        f"{web}/{page.partition('?')[0].rstrip('/')}: {why}" for page, why in expected.items()
+        f"{web}/{page.partition('?')[0]}: {why}" for page, why in expected.items()
     )
 
 

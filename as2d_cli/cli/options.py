@@ -6,7 +6,6 @@ import re
 from dataclasses import replace
 from typing import cast, get_args
 
-from as2d_cli.addresses import located
 from as2d_cli.cli.parameters import BatchOptions, BudgetOptions, InputOptions, TranslateOptions
 from as2d_cli.decoding import AlignMode
 from as2d_cli.decoding.controller import MAX_CANDIDATES
@@ -15,6 +14,7 @@ from as2d_cli.errors import RequestError
 from as2d_cli.inputs import STDIN, Inputs, find_inputs, read_list
 from as2d_cli.languages import AUTO, language_code
 from as2d_cli.messages import DecodeSettings
+from as2d_cli.outputs import output_folder
 from as2d_cli.registry import ModelEntry, Registry, load_registry
 from as2d_cli.requests import WORD_FORMATS, BatchRequest, cluster_choice, joined_prompt, with_context
 from as2d_cli.subtitles import Layout
@@ -56,7 +56,7 @@ def batch_request(options: BatchOptions) -> tuple[BatchRequest, tuple[str, ...]]
         word_timestamps=options.word_timestamps,
         layout=Layout(options.max_line_width, options.max_line_count, options.max_words_per_line),
         formats=formats,
-        folder=None if options.output_dir is None else located(options.output_dir),
+        folder=None if options.output_dir is None else output_folder(options.output_dir),
         overwrite=options.overwrite,
         fail_fast=options.fail_fast,
         compare=options.compare,
