@@ -188,8 +188,9 @@ class Batch:
         )
 
     def _finished(self, due: Due, work: FileWork, content: Content | None) -> FileOutcome:
-        """Write a file's outputs. An input that changed while it was read has no `content` to be recorded."""
-        outcome = FileOutcome(due.source, stats=work.stats, warnings=tuple(work.warnings))
+        """Write a file's outputs. An input that can be read only once has no `content` to be recorded."""
+        changed = ("changed while it was read: run this again",) if content and not content.sha256 else ()
+        outcome = FileOutcome(due.source, stats=work.stats, warnings=(*work.warnings, *changed))
         if work.error is not None:
             return replace(outcome, error=work.error)
         drafter = self._report.drafter if work.drafting else None

@@ -137,18 +137,19 @@ def stamp_of(source: Input) -> Stamp | None:
 
 
 def content_of(source: Input, stamp: Stamp | None, sha256: str | None = None) -> Content | None:
-    """Return what an input holds, or None if that is not what it held when it had this `stamp`.
+    """Return what an input holds, or None of one that can be read only once, which has no `stamp`.
 
+    If it is not what it held when it had this `stamp`, the content has no digest: no input ever holds it.
     `sha256` is that of what was read of it after the stamp was taken, if it is known.
     """
     if stamp is None or sha256 is not None:
         return Content(*stamp, sha256) if stamp and sha256 else None
     try:
-        if stamp_of(source) != stamp:
-            return None
-        return Content(*stamp, digest_of(source.source))
-    except OSError:
-        return None
+        if stamp_of(source) == stamp:
+            return Content(*stamp, digest_of(source.source))
+    except OSError:  # gone meanwhile
+        pass
+    return Content(stamp[0], None, "")
 
 
 def digest_of(file: Path | BinaryIO) -> str:

@@ -105,14 +105,17 @@ def test_a_damaged_record_is_no_record(made, tmp_path, damage):
     assert state_of(output, source, "r") is State.FOREIGN
 
 
-def test_an_input_that_changed_while_it_was_read_has_no_known_content(made):
-    source, _ = made
+def test_what_was_made_of_an_input_that_changed_while_it_was_read_is_ours_and_to_be_made_anew(made):
+    source, output = made
     stamp = stamp_of(source)
-    source.path.write_bytes(b"still being written")
-    assert content_of(source, stamp) is None
+    source.path.write_bytes(b"SOUND")
+    os.utime(source.path, (1, 1))
+    remember(Record(str(output), source_key(source), content_of(source, stamp), "r", digest_of(output)))
+    assert state_of(output, source, "r") is State.STALE
     source.path.unlink()
-    assert content_of(source, stamp) is None
+    assert content_of(source, stamp).sha256 == ""
     assert stamp_of(source) is None
+    assert content_of(source, stamp_of(source)) is None
 
 
 def test_the_content_of_a_stream_is_known_and_the_stream_begins_anew(made, tmp_path):
