@@ -7,7 +7,7 @@ import pytest
 
 from as2d_cli.cluster.backlog import ATTEMPTS
 from as2d_cli.cluster.desk import Desk
-from as2d_cli.cluster.pieces import WHOLE, DecodedFile, DecodedWindow, End, FoundLong, Item, Run
+from as2d_cli.cluster.pieces import RUN_WINDOWS, WHOLE, DecodedFile, DecodedWindow, End, FoundLong, Item, Run
 from as2d_cli.cluster.reader import read_long
 from as2d_cli.comparison import Comparison
 from as2d_cli.errors import AudioError, DecodeError, ModelError
@@ -104,6 +104,22 @@ def test_a_window_that_fails_is_tried_twice_more_and_then_fails_its_file_alone(h
     table.ended(0, END)
     assert table.next_for(1, 1) is None
     assert len(table.done) == 1
+
+
+def test_of_all_long_files_together_no_more_is_read_ahead_than_engines_soon_need(heard):
+    table = desk(heard, files=2, detects=False)
+    for number in (0, 1):
+        table.next_for(1, 1)
+        table.found_long(1, FoundLong(number))
+    for first in range(0, 3 * RUN_WINDOWS, RUN_WINDOWS):
+        assert table.has_room(1, 1)
+        table.read(0, Run(tuple(range(first, first + RUN_WINDOWS))), None)
+    assert not table.has_room(0, 1)
+    assert not table.has_room(1, 1)
+    assert table.has_room(1, 2)
+    table.give_up(0, DecodeError("broken"))
+    assert table.has_room(0, 1)  # its reader is to be ended
+    assert table.has_room(1, 1)
 
 
 def test_a_long_file_that_cannot_be_read_on_fails_with_that(heard):
