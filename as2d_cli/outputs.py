@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, count
@@ -89,7 +89,8 @@ def plan(
     """Return the outputs of each input: `<stem><infix>.<format>` beside it, or in `folder`.
 
     Where that is taken by an earlier input (or is an input itself, or was made from another one),
-    `<name with extension><infix>.<format>`, then with a number. The same file given twice is planned once.
+    `<name with extension><infix>.<format>`, then with a number. The same file given twice is planned once,
+    and what earlier runs made of another of these inputs not at all: `*` may be given again and again.
     `folder` is made if need be, and in it inputs keep their place below the folder they were found in.
     Raises `RequestError` if `folder` cannot be written; of a folder beside an input only that input's
     outputs carry the error.
@@ -98,7 +99,16 @@ def plan(
     for one in inputs:
         # Not resolve(): two links to one file are two inputs, with outputs of their own.
         unique.setdefault(source_key(one), one)
-    return list(_planned(tuple(unique.values()), [f"{infix}.{name}" for name in formats], folder))
+    chosen = tuple(one for one in unique.values() if not _is_made_of(unique, one))
+    return list(_planned(chosen, [f"{infix}.{name}" for name in formats], folder))
+
+
+def _is_made_of(keys: Container[str], one: Input) -> bool:
+    """Tell whether an input is an output that an earlier run made of an input with one of these keys."""
+    if one.stream is not None or one.path.suffix.lower().removeprefix(".") not in FORMATS:
+        return False
+    record = record_of(one.path)
+    return record is not None and record.source in keys
 
 
 def _planned(unique: Sequence[Input], endings: Sequence[str], folder: Path | None) -> Iterator[Outputs]:

@@ -125,3 +125,16 @@ def test_only_what_is_due_is_written_and_recorded(tmp_path, monkeypatch):
     outputs.write(SPOKEN, {"txt", "lrc"}, recipes, content)
     assert (tmp_path / "a.txt").read_text() == "Well.\n"
     assert outputs.states(recipes) == {"txt": State.COMPLETE, "lrc": State.COMPLETE}
+
+
+def test_what_was_made_of_an_input_is_none_itself_so_that_all_of_a_folder_can_be_given_again(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("AS2D_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "a.wav").write_text("sound")
+    (tmp_path / "notes.txt").write_text("mine")
+    (first,) = plan([tmp_path / "a.wav"], ["srt"], None)
+    first.write(SPOKEN, ["srt"], {"srt": "1"}, content_of(first.input, stamp_of(first.input)))
+    again = plan(sorted(tmp_path.glob("*.*")), ["srt"], None)
+    assert names(again, tmp_path) == [["a.srt"], ["notes.srt"]]
+    assert names(plan([tmp_path / "a.srt"], ["srt"], None), tmp_path) == [["a.srt.srt"]], "asked for by name"
