@@ -92,7 +92,7 @@ class Batch:
             wall_s=found.drafted_s if found and not nodes else wall_s,
             comparison=found,
             differing=tuple(
-                f"{printable(str(self._due[number].source))} at {start_s:.1f} s"
+                f"{printable(self._due[number].source)} at {start_s:.1f} s"
                 for number, start_s in (found.differing if found else ())
             ),
             interrupted=interrupted,

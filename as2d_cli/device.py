@@ -11,8 +11,6 @@ from pathlib import Path
 _SAMPLE_S = 0.3
 _QUIET_SHARE = 0.8
 """Least share of all processors that must be idle for a measurement to mean anything."""
-
-
 _FIXED_WORK = bytes(1 << 20)
 _FIXED_REPEATS = 12
 

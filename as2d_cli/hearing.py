@@ -63,7 +63,7 @@ class Hearing(Asking):
             Item(number, one, wants_content=False, question=question)
             for number, (one, question) in enumerate(pairs)
         ]
-        self._asked = [f"{printable(str(item.input.path))}: {item.question}" for item in items]
+        self._asked = [f"{printable(item.input.path)}: {item.question}" for item in items]
         with fleet(wanted, self._display) as self._fleet:
             engines = self._fleet
             first, load_s = engines.await_first()
@@ -118,7 +118,7 @@ class Hearing(Asking):
             heard.stream.seek(0)
         listening = self._request.listening
         request = Request(task="ask", language=listening.language, question=question)
-        self._asked.append(f"{printable(str(heard.path))}: {question}")
+        self._asked.append(f"{printable(heard.path)}: {question}")
         began = time.perf_counter()
         pipeline = Pipeline(engine, request, compared=self._compared, vad=listening.vad)
         (work,) = pipeline.run([heard.source], len(self._asked) - 1)

@@ -57,7 +57,7 @@ class Input:
     @property
     def name(self) -> str:
         """For messages: one printable line."""
-        return printable(str(self.path))
+        return printable(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def _written(text: str, notes: list[str]) -> list[Input]:
     path = located(text)
     if "\0" in str(path):  # nothing that asks the system takes such a name
         path = Path(str(path).replace("\0", "?"))
-        message = f"{printable(str(path))}: no file has a NUL byte in its name"
+        message = f"{printable(path)}: no file has a NUL byte in its name"
         return [Input(path, error=AudioError(message, "--null is for lists that end names so"))]
     if why := flaw(text):
         return [Input(path, error=AudioError(f"{printable(text)}: {why}"))]
@@ -138,7 +138,7 @@ def _at(path: Path, notes: list[str]) -> list[Input]:
 
 def _far(path: Path, where: str, notes: list[str]) -> list[Input]:
     """Return the input at an address, or all of a folder or pattern."""
-    name = printable(str(path))
+    name = printable(path)
     try:
         if (files := files_in(where)) is not None:
             return _chosen(path, ((file, None) for file in _not_hidden(files)), notes)
@@ -165,7 +165,7 @@ def _chosen(path: Path, files: Iterable[tuple[Path, AudioError | None]], notes: 
             found.append(Input(file, file.relative_to(path).parent))
         elif not _is_called_like_ours(file):  # our own outputs are no news
             ignored += 1
-    name = printable(str(path))
+    name = printable(path)
     if ignored:
         notes.append(
             f"{name}: ignored {ignored} {'file that is' if ignored == 1 else 'files that are'} no audio"
@@ -184,7 +184,7 @@ def _files_below(folder: Path, visited: set[tuple[int, int]]) -> Iterator[tuple[
         status = folder.stat()
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
-        yield folder, AudioError(f"{printable(str(folder))}: the folder cannot be read: {reason(error)}")
+        yield folder, AudioError(f"{printable(folder)}: the folder cannot be read: {reason(error)}")
         return
     if (status.st_dev, status.st_ino) in visited:
         return

@@ -148,7 +148,7 @@ def _key(path: Path) -> str:
 
 
 def _check_chosen(folder: Path) -> None:
-    name = printable(str(folder))
+    name = printable(folder)
     where = address(folder)
     try:
         if where is None:
@@ -170,11 +170,11 @@ def _refusal(folder: Path) -> OutputError | None:
     hint = "-o chooses another folder"
     if (where := address(folder)) is not None:
         why = read_only(where)
-        return OutputError(f"{printable(str(folder))}: cannot be written to: {why}", hint) if why else None
+        return OutputError(f"{printable(folder)}: cannot be written to: {why}", hint) if why else None
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     try:
         with tempfile.TemporaryFile(dir=folder):
             return None
     except OSError as error:
-        return OutputError(f"{printable(str(folder))}: cannot be written to: {reason(error)}", hint)
+        return OutputError(f"{printable(folder)}: cannot be written to: {reason(error)}", hint)

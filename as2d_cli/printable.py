@@ -6,6 +6,7 @@ Terminals obey control characters (ECMA-48; OSC 52 fills the clipboard), also th
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Final
 
 from as2d_cli.addresses import shown
@@ -16,7 +17,7 @@ _OVERRIDES: Final = "\u202d\u202e"
 _UNSPOKEN: Final = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_OVERRIDES}]")
 
 
-def printable(name: str) -> str:
+def printable(name: str | Path) -> str:
     """Return the name of a file fit for one line: no control characters, broken encodings or secrets."""
     return _visible(shown(name))
 

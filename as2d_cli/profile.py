@@ -24,7 +24,6 @@ from as2d_cli.writers import write_atomic
 FORMAT = 3
 """Raised when the meaning of a stored profile changes; older ones are then measured anew."""
 
-
 DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 """What reading a damaged profile may raise."""
 _KEY = ("format", "device", "mnn", "target", "drafter", "threads")

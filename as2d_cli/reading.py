@@ -83,7 +83,7 @@ class Reading(Asking):
     def _task(self, outcome: FileOutcome, question: str, passage: Passage) -> WindowTask:
         request = Request(task="ask", question=question, passage=passage.text)
         settled = None if passage.segments else WindowResult(NOTHING_FOUND, (), None)
-        self._asked.append(f"{printable(str(outcome.source))}: {question}")
+        self._asked.append(f"{printable(outcome.source)}: {question}")
         return WindowTask(len(self._asked) - 1, _nothing(), request, settled)
 
 

@@ -48,7 +48,7 @@ def open_file(source: Path | BinaryIO) -> Opened:
     """
     sha256 = None
     if isinstance(source, Path):
-        name = printable(str(source))
+        name = printable(source)
         file, sha256 = _open_path(source, name)
     else:
         label = getattr(source, "name", None)

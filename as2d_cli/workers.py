@@ -158,6 +158,23 @@ def _enough(asked: Measure, pipe: Connection) -> Callable[[], bool]:
     return pipe.poll if asked.until_told else lambda: time.perf_counter() >= deadline
 
 
+class FileLanguage:
+    """The language of the file in work: windows after its first keep what was found in that."""
+
+    def __init__(self) -> None:
+        self._group = -1
+        self.code = ""
+
+    def asked(self, job: Job) -> Request:
+        """Return what is asked of a window, in the language that is known."""
+        is_known = job.request.language is None and job.group == self._group and self.code
+        return job.request.in_language(self.code) if is_known else job.request
+
+    def found(self, job: Job, code: str | None) -> None:
+        """Take in which language a window was opened."""
+        self._group, self.code = job.group, code or ""
+
+
 class TargetWorker:
     """Decodes windows; what the controller learns is kept from window to window."""
 
@@ -180,14 +197,14 @@ class TargetWorker:
         self._inner = inner
         self._inner_failed = False
         self._policies: dict[str, Policy] = {}
-        self._group, self._language = -1, ""
+        self._language = FileLanguage()
 
     def decode(self, job: Job, pipe: Connection) -> WindowResult:
         """Decode one window. Raises `DecodeError` or `ModelError`."""
         began = time.perf_counter()
         features = self._slots.take(job.slot, self._target.spec.features)
-        session = self._target.open(features, self._request(job))
-        self._group, self._language = job.group, session.language or ""
+        session = self._target.open(features, self._language.asked(job))
+        self._language.found(job, session.language)
         encoded = time.perf_counter()
         draft = self._inner_draft(self._inner, job, session, pipe) if self._inner else self._draft(job)
         steps = list(self._steps(session, draft, job, pipe))
@@ -198,18 +215,12 @@ class TargetWorker:
         result = replace(result, stats=replace(result.stats, drafted=draft.snapshot()))
         return replace(result, trace=trace(session, draft, steps, began)) if job.traced else result
 
-    def _request(self, job: Job) -> Request:
-        """Windows after a file's first keep the language that was found in it."""
-        if job.request.language is None and job.group == self._group and self._language:
-            return job.request.in_language(self._language)
-        return job.request
-
     def _draft(self, job: Job) -> DraftReader:
         if not job.drafted:
             return EMPTY
         draft = self._slots.stream(job.slot).reader(job.epoch, self._target.spec.vocab_size)
-        useful = self._draft_languages
-        if useful is not None and self._language and self._language not in useful:
+        useful, spoken = self._draft_languages, self._language.code
+        if useful is not None and spoken and spoken not in useful:
             draft.cancel()
         return EMPTY if draft.state is DraftState.CANCELLED else draft  # not wanted before it began
 

@@ -31,7 +31,7 @@ from as2d_cli.messages import Attach, DecodeSettings, Done, Failed, Job, ModelRe
 from as2d_cli.outcomes import Course, conclude
 from as2d_cli.slots import Slots
 from as2d_cli.types import Request, Step, WindowResult, WindowTrace
-from as2d_cli.workers import plugin_errors, serving
+from as2d_cli.workers import FileLanguage, plugin_errors, serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class PairWorker:
         self._target, self._drafter, self._slots = target, drafter, slots
         self._schedules: dict[str, Schedule] = {}
         self._policies: dict[str, Policy] = {}
-        self._group, self._language = -1, ""
+        self._language = FileLanguage()
 
     def decode(self, job: Job) -> WindowResult:
         """Decode one window. Raises `DecodeError`, or whatever a plugin raises."""
@@ -90,9 +90,9 @@ class PairWorker:
         # before the target encodes: the follower begins once this is there
         followed = self._followed(job) if settings.name == COUPLED else None
         try:
-            request = self._request(job)
+            request = self._language.asked(job)
             session = self._target.open(self._slots.take(0, self._target.spec.features), request)
-            self._group, self._language = job.group, session.language or ""
+            self._language.found(job, session.language)
             encoded = time.perf_counter()
             if followed is not None:
                 drafted = self._following(session, settings, followed)
@@ -105,12 +105,6 @@ class PairWorker:
         result = conclude(self._target, session, request, drafted.steps, course)
         trace = WindowTrace(began, tuple(drafted.steps), session.max_tokens, drafted.waited_s)
         return replace(result, stats=replace(result.stats, drafted=drafted.tokens), trace=trace)
-
-    def _request(self, job: Job) -> Request:
-        """Windows after a file's first keep the language that was found in it."""
-        if job.request.language is None and job.group == self._group and self._language:
-            return job.request.in_language(self._language)
-        return job.request
 
     def _followed(self, job: Job) -> FollowedDraft:
         return FollowedDraft(channel(self._slots, self._target.spec), job.epoch)

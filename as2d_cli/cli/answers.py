@@ -33,7 +33,7 @@ class TextAnswers:
         """Write one answer."""
         if answer.text is None:
             return
-        name = f"{printable(str(answer.source))}: {one_line(str(answer.question))}\n" if self._named else ""
+        name = f"{printable(answer.source)}: {one_line(str(answer.question))}\n" if self._named else ""
         times = "".join(f" [{_clock(span.start_s)}-{_clock(span.end_s)}]" for span in answer.spans)
         write_out(f"{self._separator}{name}{answer.text}{times}\n")
         self._separator = "\n"

@@ -118,7 +118,7 @@ class Showing(Generic[_Outcome, _AnyReport]):
 
 def _tell(messages: Messages, outcome: FileOutcome) -> None:
     """Say on stderr what a file is to be remembered for."""
-    name = printable(str(outcome.source))
+    name = printable(outcome.source)
     warn(messages, outcome)
     for note in outcome.notes:
         messages.note(f"{name}: {note}")
@@ -126,12 +126,12 @@ def _tell(messages: Messages, outcome: FileOutcome) -> None:
         said = messages.note if outcome.notes else messages.detail
         said(f"{name}: skipped, nothing is left to do")
     for path in outcome.written:
-        messages.detail(f"{name}: wrote {printable(str(path))}")
+        messages.detail(f"{name}: wrote {printable(path)}")
 
 
 def warn(messages: Messages, outcome: FileOutcome | Answer) -> None:
     """Say on stderr what is doubtful about a file, and what is wrong with it."""
     for warning in outcome.warnings:
-        messages.note(f"{printable(str(outcome.source))}: warning: {warning}")
+        messages.note(f"{printable(outcome.source)}: warning: {warning}")
     if outcome.error is not None:
         messages.failure(outcome.source, outcome.error)

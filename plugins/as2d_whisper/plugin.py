@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 CONVERTER_VERSION = "6"
 """Raised when converted files change meaning, so that older ones are converted anew."""
 
-
 LOADING_OPTIONS = frozenset({"context", "speed"})
 """Options that converted files do not depend on."""
 
