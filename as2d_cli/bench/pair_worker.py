@@ -30,8 +30,9 @@ from as2d_cli.errors import As2dError
 from as2d_cli.messages import Attach, DecodeSettings, Done, Failed, Job, ModelRef
 from as2d_cli.outcomes import Course, conclude
 from as2d_cli.slots import Slots
+from as2d_cli.target_worker import FileLanguage
 from as2d_cli.types import Request, Step, WindowResult, WindowTrace
-from as2d_cli.workers import FileLanguage, plugin_errors, serving
+from as2d_cli.workers import plugin_errors, serving
 
 
 @dataclass(frozen=True, slots=True)
