@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
@@ -77,11 +78,13 @@ class Engine:
         self._settings = settings
         self._note = note
         self._progress = progress
-        self._target: TargetProcess | None = None
+        self._target: TargetProcess
         self._drafting_threads: int | None = None
         self._drafter: DrafterProcess | None = None
         self._inner: ModelRef | None = None  # a drafter in the target's process
-        self._slots: Slots | None = None
+        self._slots: Slots
+        self._processes: list[TargetProcess | DrafterProcess] = []
+        self._memory = ExitStack()  # gives it back
         self._epoch = 0
         self._languages: dict[int, str] = {}  # by group, as its first decoded window has it
         self._decode: DecodeSettings | None = None
@@ -104,15 +107,11 @@ class Engine:
     def close(self, *, at_once: bool = False) -> None:
         """Stop everything; safe to call twice."""
         with uninterrupted():  # what is half stopped could not be stopped any more
-            workers = [process.worker if process else None for process in (self._target, self._drafter)]
-            self._target = self._drafter = None
-            for worker in workers:
-                if worker is not None:
-                    worker.kill() if at_once else worker.stop()
-            if self._slots is not None:
-                self._slots.unlink()
-                self._slots.close()
-                self._slots = None
+            for process in self._processes:
+                process.worker.kill() if at_once else process.worker.stop()
+            self._processes.clear()
+            self._drafter = None
+            self._memory.close()
 
     @property
     def target_spec(self) -> TargetSpec:
@@ -122,7 +121,6 @@ class Engine:
     @property
     def features(self) -> tuple[FeatureSpec, FeatureSpec]:
         """What the target hears of a window, and what the drafter does (the same if there is none)."""
-        assert self._slots is not None
         layout = self._slots.layout
         return layout.target, layout.drafter or layout.target
 
@@ -142,9 +140,11 @@ class Engine:
         if drafter is not None and plugins.drafts_inside(drafter.entry):
             self._inner, drafter = drafter, None
         self._target = TargetProcess(self._settings.target, self._settings.decode, self._inner)
+        self._processes.append(self._target)
         self._drafting_threads = self._target.decode_threads
         if drafter is not None:
             self._drafter = DrafterProcess(drafter, self._settings.target, self._note)
+            self._processes.append(self._drafter)
         ready = self._target.await_ready()
         self._target_spec = ready.spec
         if ready.without_drafter is not None:
@@ -158,6 +158,8 @@ class Engine:
         )
         with uninterrupted():  # half-made memory could not be given back
             self._slots = Slots(SlotLayout(SLOTS, self._target_spec.features, features))
+            self._memory.callback(self._slots.close)
+            self._memory.callback(self._slots.unlink)
         self._attach = Attach(self._slots.name, self._slots.layout, languages)
         self._target.worker.send(self._attach)
         if self._drafter is not None:
@@ -168,7 +170,7 @@ class Engine:
 
         Raises `ModelError` if there is no drafter, or a process ends meanwhile.
         """
-        if self._target is None or self._drafter is None or self._settings.drafter is None:
+        if self._drafter is None or self._settings.drafter is None:
             raise ModelError("there is no drafter to measure, or it takes no time worth measuring")
         threads = self._settings.drafter.threads if self._target_spec.splits_threads else self._target.threads
         try:
@@ -184,13 +186,11 @@ class Engine:
 
     def share_threads(self, decode_threads: int | None) -> None:
         """Run the target's passes on so many threads (None: all) while it has drafts."""
-        assert self._target is not None
         self._drafting_threads = decode_threads or self._target.threads
         self._use_threads(self._drafting_threads, ())
 
     def _use_threads(self, decode_threads: int, in_work: Iterable[tuple[Job | None, WindowTask]]) -> None:
         """Give the target's passes other threads; what is in work is begun anew."""
-        assert self._target is not None
         if decode_threads != self._target.decode_threads:
             self._target.restart(self._attach, decode_threads)
             self._send_again(in_work)
@@ -236,8 +236,6 @@ class Engine:
 
     def _heed(self, in_work: Sequence[tuple[Job | None, WindowTask]], *, stop: bool) -> None:
         """Stop the drafts of windows in work if that is wanted, and share out threads for the next window."""
-        assert self._slots is not None
-        assert self._target is not None
         jobs = [job for job, _ in in_work if job is not None]
         for job in jobs if stop else ():
             self._slots.stream(job.slot).reader(job.epoch, self._target_spec.vocab_size).cancel()
@@ -247,8 +245,6 @@ class Engine:
             self._use_threads(threads or self._target.threads, in_work)
 
     def _hand_out(self, task: WindowTask, slot: int, drafted: bool) -> Job:
-        assert self._slots is not None
-        assert self._target is not None
         self._epoch += 1
         stream = self._slots.stream(slot)
         stream.reset(self._epoch)
@@ -293,8 +289,7 @@ class Engine:
             elif isinstance(message, Told):
                 self._note(message.note)
             elif isinstance(message, Done) and message.id == job.id and message.result is not None:
-                if self._target is not None:
-                    self._target.survived()
+                self._target.survived()
                 if message.result.language:
                     self._languages.setdefault(task.group, message.result.language)
                 return WindowOutcome(task, message.result)
@@ -306,7 +301,6 @@ class Engine:
 
         A drafter that is back after a death is asked again for the drafts of windows not yet in work.
         """
-        assert self._target is not None
         while True:
             pipes: list[Connection] = [self._target.worker.pipe]
             if self._drafter is not None:
@@ -321,7 +315,6 @@ class Engine:
                 return self._target.worker.receive()
 
     def _ask_again(self, drafter: DrafterProcess, jobs: Iterable[Job]) -> None:
-        assert self._slots is not None
         for job in jobs:
             draft = self._slots.stream(job.slot).reader(job.epoch, self._target_spec.vocab_size)
             if job.drafted and not draft.state.finished:
@@ -329,14 +322,12 @@ class Engine:
 
     def _replace_target(self, in_work: deque[tuple[Job | None, WindowTask]]) -> WindowOutcome:
         """Fail the window in work and give the ones after it to a new process."""
-        assert self._target is not None
         ended = self._target.replace_dead(self._attach)
         self._send_again(list(in_work)[1:])
         task = in_work[0][1]
         return WindowOutcome(task, None, DecodeError(f"the target's process {ended} in a window"))
 
     def _send_again(self, in_work: Iterable[tuple[Job | None, WindowTask]]) -> None:
-        assert self._target is not None
         for job, task in in_work:
             if job is not None:
                 self._target.worker.send(replace(job, request=self._in_known_language(task)))
