@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from as2d_cli.decoding import EMPTY, DraftReader
 from as2d_cli.decoding.loops import has_loop
 from as2d_cli.decoding.protocols import Target, TargetSession
+from as2d_cli.errors import DecodeError
 from as2d_cli.printable import spoken
 from as2d_cli.types import DecodeStats, Request, Step, WindowResult, WindowTrace, Word
+
+_TO_THE_AUTHOR = "report this to the plugin's author"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,7 @@ def conclude(
     return WindowResult(
         text=spoken(target.tokenizer.decode_bytes(text).decode("utf-8", "ignore")),
         tokens=tuple(tokens),
-        language=session.language,
+        language=_language(session),
         words=_words(session, text, course) if request.word_times else (),
         looped=has_loop(text),
         unfinished=len(text) == len(tokens),
@@ -42,10 +46,27 @@ def conclude(
     )
 
 
+def _language(session: TargetSession) -> str | None:
+    """Return the language that a target tells, which is foreign code. Raises `DecodeError` if it is none."""
+    language = session.language
+    if language is not None and not isinstance(language, str):
+        raise DecodeError(f"the target told {language!r} for a language", _TO_THE_AUTHOR)
+    return language
+
+
 def _words(session: TargetSession, text: Sequence[int], course: Course) -> tuple[Word, ...]:
     """Return the words that have something to show."""
-    words = (replace(word, text=spoken(word.text)) for word in session.words(text, course.duration_s))
+    words = map(_plain, session.words(text, course.duration_s))
     return tuple(word for word in words if word.text)
+
+
+def _plain(told: Word) -> Word:
+    """Return a word as a target tells of it, in plain numbers. Raises `DecodeError` for one at no time."""
+    start_s, end_s, sure = float(told.start_s), float(told.end_s), told.probability
+    if not (math.isfinite(start_s) and math.isfinite(end_s)):
+        raise DecodeError(f"the target told of {told.text!r} at no time", _TO_THE_AUTHOR)
+    probability = None if sure is None or not math.isfinite(sure) else float(sure)
+    return Word(spoken(told.text), start_s, end_s, probability, tuple(map(int, told.tokens)))
 
 
 def _stats(steps: Sequence[Step], course: Course) -> DecodeStats:

@@ -17,7 +17,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from importlib.metadata import EntryPoint
 from inspect import signature
@@ -144,13 +144,31 @@ def load_tokenizer(entry: ModelEntry, path: Path) -> Tokenizer:
         return _answered(entry, tokenizer, "load its tokenizer", ("fingerprint", "encode", "decode_bytes"))
 
 
+def token_counter(entry: ModelEntry, path: Path) -> Callable[[str], int]:
+    """Return what counts the tokens of a text for the model in `path`. Both raise `PluginError`."""
+    tokenizer = load_tokenizer(entry, path)
+
+    def count(text: str) -> int:
+        with _named(entry.plugin):
+            return len(tokenizer.encode(text))
+
+    return count
+
+
 @contextmanager
 def _hooks(name: str) -> Iterator[pluggy.HookRelay]:
     """Load a plugin; whatever a hook of it raises becomes an error that names the plugin."""
     hooks = load_plugin(name)
+    with _named(name):
+        yield hooks
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Turn whatever code of a plugin raises into an error that names the plugin."""
     try:
         with _away_from_stdout():
-            yield hooks
+            yield
     except (KeyboardInterrupt, ModelError, PluginError, RegistryError, RequestError):
         raise
     except BaseException as error:  # panics of native code are no Exception

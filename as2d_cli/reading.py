@@ -55,11 +55,9 @@ class Reading(Asking):
             raise RequestError(f"model {name!r} does not answer from a text", "choose another with --reader")
 
     def _answers(self, engine: Engine) -> Iterator[Answer]:
-        tokenizer = plugins.load_tokenizer(self._target.entry, self._target.path)
+        count = plugins.token_counter(self._target.entry, self._target.path)
         questions = self._request.questions
-        cutter = _Cutter(
-            lambda text: len(tokenizer.encode(text)), engine.target_spec.max_passage_tokens, questions
-        )
+        cutter = _Cutter(count, engine.target_spec.max_passage_tokens, questions)
         before = WindowTask(-1, _nothing(), _NOTHING_ELSE)
         runner = Compared(engine, before) if self._request.compare else engine
         self._runner = runner

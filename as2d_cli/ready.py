@@ -97,7 +97,7 @@ def _check_prompt(prompt: str | None, target: ModelRef, allowed: int) -> None:
         return
     if not allowed:
         raise RequestError(f"model {target.entry.name!r} takes no prompt", "leave out prompt and hotwords")
-    tokens = len(plugins.load_tokenizer(target.entry, target.path).encode(f" {prompt}"))
+    tokens = plugins.token_counter(target.entry, target.path)(f" {prompt}")
     if tokens > allowed:
         raise RequestError(
             f"prompt and hotwords are {tokens} tokens, model {target.entry.name!r} takes {allowed}",

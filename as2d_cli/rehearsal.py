@@ -12,6 +12,7 @@ from as2d_cli.target_process import TargetProcess
 
 _ALONE_S, _TOGETHER_S = 1.0, 2.0
 """How long measuring takes, at least: each model alone, then both."""
+_END_S = 5.0
 _ONCE = Measure(0.0, rounds=1)
 
 
@@ -73,6 +74,7 @@ def _draft_measured(worker: Worker) -> DraftCosts:
 def _answer(worker: Worker) -> TargetCosts | DraftCosts:
     answer = worker.receive(PATIENCE_S)
     if isinstance(answer, Failed):
+        worker.process.join(_END_S)  # it ends: whoever asks from now on is to find it gone
         raise ModelError(f"a model failed while it was measured: {answer.error.message}")
     if not isinstance(answer, Measured):
         raise ModelError(f"a model's process {worker.how_it_ended()} while measured", "is memory short?")

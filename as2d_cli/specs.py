@@ -6,7 +6,7 @@ plugin is still known.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import is_dataclass
 from numbers import Integral
 from types import NoneType
@@ -42,7 +42,7 @@ def _fits(value: object, hint: object) -> bool:
         return isinstance(value, bool)
     if value is None:
         return NoneType in get_args(hint)
-    return isinstance(value, Collection) and not isinstance(value, str) and all(map(_is_text, value))
+    return isinstance(value, Sequence) and not isinstance(value, str) and all(map(_is_text, value))
 
 
 def _is_text(value: object) -> bool:

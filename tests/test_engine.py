@@ -301,6 +301,14 @@ def test_a_pair_that_reads_can_be_measured():
     assert costs.target.step_ms()[1] >= 1.0
 
 
+def test_a_target_that_fails_when_it_is_measured_fails_no_window(plain):
+    with Engine(settings({"fail_at": 150}, {})) as engine:
+        with pytest.raises(ModelError, match="failed while it was measured"):
+            engine.measure()
+        outcomes = list(engine.run(tasks(2)))
+    assert tokens(outcomes) == plain[:2]
+
+
 INNER = {"inner": True, "error_rate": 0.1}
 
 

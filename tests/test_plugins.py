@@ -130,6 +130,13 @@ def test_a_panic_of_native_code_is_an_error_that_names_the_plugin(monkeypatch):
         plugins.load_plugin("toy")
 
 
+def test_a_tokenizer_that_fails_is_an_error_that_names_the_plugin(monkeypatch, tmp_path):
+    count = plugins.token_counter(ENTRY, tmp_path)
+    assert count("abc") == 3
+    with pytest.raises(PluginError, match=r"'toy' \(as2d-toy 1.2\) failed: TypeError"):
+        count(5)
+
+
 def test_options_of_loading_that_are_no_set_of_names_are_an_error(monkeypatch):
     plugins.load_plugin("toy")
     monkeypatch.setattr(sys.modules["as2d_toy"], "LOADING_OPTIONS", 5)

@@ -22,7 +22,7 @@ class OwnSpec(DrafterSpec):
     ("spec", "kind"),
     [
         (DRAFTER, DrafterSpec),
-        (replace(DRAFTER, languages=["en"], tasks={"ask"}), DrafterSpec),
+        (replace(DRAFTER, languages=["en"], tasks=("ask",)), DrafterSpec),
         (replace(DRAFTER, features=FeatureSpec(np.int64(80), np.int32(3000))), DrafterSpec),
         (replace(TARGET, end_id=np.int32(3)), TargetSpec),
     ],
