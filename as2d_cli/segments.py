@@ -26,7 +26,11 @@ class SegmentLimits:
     max_words: int = 30
     max_s: float = 10.0
     pause_s: float = 0.8
-    """A silence between words at least this long ends a segment."""
+    """A silence between words at least this long ends a segment, unless it sets off a fragment."""
+    fragment_s: float = 1.0
+    """What is shorter cannot be read as a subtitle, and stays with the rest of its sentence."""
+    hesitation_s: float = 3.0
+    """But not across a silence of this length."""
 
 
 _DEFAULT_LIMITS = SegmentLimits()
@@ -40,8 +44,9 @@ def segment(
     """Return the segments of a file, each word of each window once and in order.
 
     Times are seconds in the file, 0 <= start <= end <= `duration_s`, and never go back: a model's times
-    are trusted only as far as that. A segment ends at the end of a sentence, at a long pause and where
-    `limits` say, if possible after a comma. A window that has text but no words makes one segment.
+    are trusted only as far as that. A segment ends at the end of a sentence, at a long pause (but no pause
+    leaves a word alone) and where `limits` say, if possible after a comma. A window that has text but no
+    words makes one segment.
     """
     found: list[Segment] = []
     words: list[Word] = []
@@ -79,17 +84,57 @@ def _within(word: Word, window: Span, earliest_s: float, duration_s: float) -> t
 
 def _segments(words: Sequence[Word], limits: SegmentLimits) -> Iterator[Segment]:
     """Group timed words of the file into segments."""
+    for phrase in _whole(_phrases(words, limits), limits):
+        for chunk in _fitting(phrase, limits):
+            yield _as_segment(chunk)
+
+
+def _phrases(words: Sequence[Word], limits: SegmentLimits) -> Iterator[Sequence[Word]]:
+    """Divide words at the ends of sentences and at pauses."""
     begin = 0
-    for end in range(1, len(words) + 1):
-        if end == len(words) or _is_break(words[end - 1], words[end], limits):
-            for chunk in _fitting(words[begin:end], limits):
-                yield _as_segment(chunk)
+    for end in range(1, len(words)):
+        if _silence_s(words[end - 1], words[end]) >= limits.pause_s or _ends(words[end - 1], words[end]):
+            yield words[begin:end]
             begin = end
+    if words:
+        yield words[begin:]
 
 
-def _is_break(word: Word, following: Word, limits: SegmentLimits) -> bool:
-    if following.start_s - word.end_s >= limits.pause_s:
-        return True
+def _whole(phrases: Iterable[Sequence[Word]], limits: SegmentLimits) -> Iterator[Sequence[Word]]:
+    """Join fragments to their sentences again."""
+    whole: Sequence[Word] = ()
+    for phrase in phrases:
+        if whole and _belongs(whole, phrase, limits):
+            whole = (*whole, *phrase)
+            continue
+        if whole:
+            yield whole
+        whole = phrase
+    if whole:
+        yield whole
+
+
+def _belongs(before: Sequence[Word], after: Sequence[Word], limits: SegmentLimits) -> bool:
+    """Tell whether one of two phrases is a fragment that the other may take in."""
+    return (
+        min(_length_s(before), _length_s(after)) < limits.fragment_s
+        and _silence_s(before[-1], after[0]) < limits.hesitation_s
+        and not _ends(before[-1], after[0])
+        and after[-1].end_s - before[0].start_s <= limits.max_s
+        and len(before) + len(after) <= limits.max_words
+    )
+
+
+def _length_s(words: Sequence[Word]) -> float:
+    return words[-1].end_s - words[0].start_s
+
+
+def _silence_s(word: Word, following: Word) -> float:
+    return following.start_s - word.end_s
+
+
+def _ends(word: Word, following: Word) -> bool:
+    """Tell whether a sentence ends between two words."""
     text = word.text.strip().rstrip(_CLOSING)
     if text[-1:] not in _SENTENCE_ENDS:
         return False

@@ -63,6 +63,24 @@ def test_a_long_pause_ends_a_segment():
     assert texts(words, pause_s=10.0) == ["one two three four"]
 
 
+@pytest.mark.parametrize(
+    ("said", "segments"),
+    [
+        ((("we are gathered", 0), ("to", 2.0), ("review this with you", 4.0)), 2),
+        ((("a", 0), ("gold ring pleases", 2.5)), 1),
+        ((("a", 0), ("gold ring pleases", 4.0)), 2),
+        ((("One.", 0), ("From fairest creatures", 2.0)), 2),
+        ((("we are gathered in peace", 0), ("to review this", 3.0)), 2),
+    ],
+)
+def test_a_pause_within_a_sentence_leaves_no_word_alone(said, segments):
+    words = [word for text, start_s in said for word in spoken(text, start_s)]
+    found = texts(words)
+    assert len(found) == segments
+    assert " ".join(found) == " ".join(text for text, _ in said)
+    assert "to" not in found
+
+
 def test_a_long_sentence_is_split_after_a_comma():
     text = "a b c d e f, g h i j k l m n o p"
     assert texts(spoken(text), max_words=10) == ["a b c d e f,", "g h i j k l m n o p"]
