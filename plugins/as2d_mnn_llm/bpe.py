@@ -38,13 +38,14 @@ def _smollm() -> Any:  # noqa: ANN401 - the classes of tokenizers have no common
     return pre_tokenizers.Sequence([digits, pre_tokenizers.ByteLevel(add_prefix_space=False)])
 
 
-def _qwen2() -> Any:  # noqa: ANN401
+def qwen_words() -> Any:  # noqa: ANN401
+    """Return the pre-tokenizer of all Qwen models."""
     words = pre_tokenizers.Split(Regex(_QWEN2), "isolated")
     raw_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     return pre_tokenizers.Sequence([words, raw_bytes])
 
 
-_PRE: Final = {"smollm": _smollm, "qwen2": _qwen2}
+_PRE: Final = {"smollm": _smollm, "qwen2": qwen_words}
 _NORMALISED: Final = {"qwen2"}
 """Pre-tokenizers before which text is brought into Unicode's form C."""
 

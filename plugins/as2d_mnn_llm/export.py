@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,20 +39,19 @@ def write_decoder(shape: DecoderShape, weights: Weights, folder: Path) -> None:
         parts = _write_weights(shape, weights, WeightFile(file))
     graph_path = folder / "graph.json"
     graph_path.write_text(json.dumps(build_decoder(shape, parts).document(["logits"])), encoding="utf-8")
-    json_to_mnn(graph_path, folder / "llm.mnn")
+    to_mnn("JSON", graph_path, folder / "llm.mnn")
     graph_path.unlink()
     embedding = parts.matrices["head" if shape.tied else "embedding"].embedding
     _write_settings(shape, embedding, folder)
 
 
-def json_to_mnn(json_path: Path, mnn_path: Path) -> None:
-    """Convert one graph from MNN's JSON form to its binary form. Raises `ModelError`."""
+def to_mnn(form: Literal["JSON", "ONNX"], path: Path, mnn_path: Path, *options: str) -> None:
+    """Convert one graph, in MNN's own JSON form or in ONNX, to MNN's binary form. Raises `ModelError`."""
     # the wheel's native converter; its script is never used (decisions/0002-converter.md)
-    import_native("_tools").mnnconvert(
-        ["mnnconvert", "-f", "JSON", "--modelFile", str(json_path), "--MNNModel", str(mnn_path)]
-    )
+    arguments = ["mnnconvert", "-f", form, "--modelFile", str(path), "--MNNModel", str(mnn_path), *options]
+    import_native("_tools").mnnconvert(arguments)
     if not mnn_path.is_file() or mnn_path.stat().st_size == 0:
-        raise ModelError(f"MNN could not convert {json_path}")
+        raise ModelError(f"MNN could not convert {path.name}")
 
 
 def _write_weights(shape: DecoderShape, weights: Weights, file: WeightFile) -> Parts:

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers
+from tokenizers import Tokenizer, decoders, normalizers
 from tokenizers.models import BPE
 
 from as2d_cli.errors import ModelError
 from as2d_cli.json_files import read_json
-from as2d_mnn_llm.bpe import LlmTokenizer, check, check_vocabulary, no_panic, token_id
+from as2d_mnn_llm.bpe import LlmTokenizer, check, check_vocabulary, no_panic, qwen_words, token_id
 
 _FILE: Final = "tokenizer.json"
 _MNN_FILE: Final = "tokenizer.txt"
@@ -23,10 +23,6 @@ _UNUSED: Final = ("post_processor", "padding", "truncation")
 """What could make any number of tokens of a text, or cut it."""
 _MARKS: Final = ("continuing_subword_prefix", "end_of_word_suffix", "dropout")
 """What byte-level BPE has no use for; the library panics at a prefix that is longer than a token."""
-_QWEN_WORDS: Final = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
-    r"|\s+(?!\S)|\s+"
-)
 
 
 def load_hub_tokenizer(folder: Path) -> LlmTokenizer:
@@ -102,9 +98,7 @@ def _write(
     except Exception as error:  # tokenizers raises bare Exception for merges without their token
         raise ValueError(f"vocabulary and merges do not fit: {error}") from error
     bpe.normalizer = normalizers.NFC()
-    words = pre_tokenizers.Split(Regex(_QWEN_WORDS), "isolated")
-    raw_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    bpe.pre_tokenizer = pre_tokenizers.Sequence([words, raw_bytes])
+    bpe.pre_tokenizer = qwen_words()
     bpe.decoder = decoders.ByteLevel()
     tokens = [{"id": number, "content": token, "special": True} for token, number in added.items()]
     content = {**json.loads(bpe.to_str()), "added_tokens": tokens}

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
 from as2d_cli.json_files import read_model_json
-from as2d_cli.native import import_native
-from as2d_mnn_llm.export import write_decoder
+from as2d_mnn_llm.export import to_mnn, write_decoder
 from as2d_mnn_llm.graph import DecoderShape
 from as2d_mnn_llm.hub_tokenizer import take_tokenizer
 from as2d_mnn_llm.qwen3_asr_graph import build_front, build_layers
@@ -27,6 +26,8 @@ _HINT = "fetch the model again"
 _BLOCK = 64
 _MANY = 1 << 20
 _ROWS_AT_ONCE = 4096
+_OPTIONS = ("--bizCode", "as2d", "--saveExternalData", "--fp16")
+"""Of the converter."""
 _NAMES = {
     "embedding": "thinker.model.embed_tokens.weight",
     "head": "thinker.lm_head.weight",
@@ -163,15 +164,7 @@ def _write_encoder(audio: Mapping[str, Any], weights: Checkpoint, folder: Path) 
     with TemporaryDirectory(dir=folder) as scratch:
         path = Path(scratch) / "graph.onnx"
         build_front(weight, _count(audio, "num_mel_bins"), path)
-        _onnx_to_mnn(path, folder / "audio_front.mnn")
+        to_mnn("ONNX", path, folder / "audio_front.mnn", *_OPTIONS)
         build_layers(weight, layers, heads, path)
-        _onnx_to_mnn(path, folder / "audio.mnn")
+        to_mnn("ONNX", path, folder / "audio.mnn", *_OPTIONS)
     np.save(folder / "audio_width.npy", np.int32(width))
-
-
-def _onnx_to_mnn(onnx_path: Path, mnn_path: Path) -> None:
-    arguments = ["mnnconvert", "-f", "ONNX", "--modelFile", str(onnx_path), "--MNNModel", str(mnn_path)]
-    # the wheel's native converter; its script is never used (decisions/0002-converter.md)
-    import_native("_tools").mnnconvert([*arguments, "--bizCode", "as2d", "--saveExternalData", "--fp16"])
-    if not mnn_path.is_file() or mnn_path.stat().st_size == 0:
-        raise ModelError(f"MNN could not convert {onnx_path.name}")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
 from as2d_cli.json_files import read_model_json
-from as2d_mnn_llm.export import decoder_weights, json_to_mnn, write_decoder
+from as2d_mnn_llm.export import decoder_weights, to_mnn, write_decoder
 from as2d_mnn_llm.graph import DecoderShape
 from as2d_mnn_llm.random_weights import RandomWeights
 from as2d_mnn_llm.records import Matrix, WeightFile
@@ -135,7 +135,7 @@ def write_shape(name: str, options: Mapping[str, object], folder: Path) -> None:
         graph = build_encoder(shape.encoder, weights, WeightFile(file), shape.windows)
     graph_path = folder / "audio.json"
     graph_path.write_text(json.dumps(graph.document(["audio"])), encoding="utf-8")
-    json_to_mnn(graph_path, folder / "audio.mnn")
+    to_mnn("JSON", graph_path, folder / "audio.mnn")
     graph_path.unlink()
     (folder / FILE).write_text(json.dumps(dict(options)), encoding="utf-8")
 

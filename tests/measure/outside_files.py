@@ -516,11 +516,11 @@ READERS: Mapping[str, Callable[[], Reader]] = {
 def leave_out_mnn() -> None:
     """Replace the native converter and engine, which get only what the readers have found to be sound."""
 
-    def converted(_: Path, made: Path) -> None:
+    def converted(_: str, __: Path, made: Path, *___: str) -> None:
         made.touch()
 
-    export.json_to_mnn = converted
-    qwen3_asr_convert._onnx_to_mnn = converted
+    export.to_mnn = converted
+    qwen3_asr_convert.to_mnn = converted
     native: ModuleType = engine
     native.Engine.__init__ = lambda self, folder, *_, **__: engine._check_files(folder)
     native.Engine.__del__ = lambda self: None
