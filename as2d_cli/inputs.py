@@ -10,6 +10,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -27,6 +28,8 @@ STDIN = "-"
 """Stands for standard input where a file is expected; a file of that name is `./-`."""
 _STDIN_NAME = "stdin"
 _HEAD_BYTES = 1 << 20
+_FAR_AT_ONCE = 16
+"""Files that stores are asked of at a time: there may be thousands, and each takes its while."""
 
 _MEDIA_NAMES = frozenset({
     ".3gp", ".aac", ".ac3", ".aif", ".aiff", ".amr", ".ape", ".au", ".avi", ".caf", ".flac", ".flv",
@@ -77,10 +80,11 @@ def find_inputs(given: Sequence[str], listed: Sequence[str] = ()) -> Inputs:
     """
     if sum(text == STDIN for text in given) > 1:
         raise RequestError("- is given twice", "standard input can be read only once")
-    notes: list[str] = []
-    found = [one for text in given for one in _named(text, notes)]
-    found += [one for text in listed for one in _written(text, notes)]
-    return Inputs(tuple(found), tuple(notes))
+    far = [text for text in dict.fromkeys((*given, *listed)) if address(text) is not None]
+    with ThreadPoolExecutor(_FAR_AT_ONCE) as pool:
+        reached = dict(zip(far, pool.map(_written, far), strict=True))
+    found = [reached.get(text) or _named(text) for text in given]
+    return _together(found + [reached.get(text) or _written(text) for text in listed])
 
 
 def read_list(source: str, *, null: bool = False, option: str = "files-from") -> list[str]:
@@ -101,78 +105,93 @@ def read_list(source: str, *, null: bool = False, option: str = "files-from") ->
     return [os.fsdecode(name) for name in names if (name if null else name.strip())]
 
 
-def _named(text: str, notes: list[str]) -> Iterable[Input]:
+def _named(text: str) -> Inputs:
     if text == STDIN:
-        return [_standard_input()]
+        return Inputs((_standard_input(),))
     if not text:  # an unset variable in a script must not mean the whole current folder
-        return [Input(Path("''"), error=AudioError("an empty name was given", "is a variable unset?"))]
+        return _refused(Path("''"), AudioError("an empty name was given", "is a variable unset?"))
     if address(text) is None and not os.path.lexists(text) and glob.has_magic(text):
         matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - Path.glob takes no absolute ones
         if not matches:
-            message = f"{printable(text)}: no such file, and nothing matches it as a pattern"
-            return [Input(Path(text), error=AudioError(message))]
-        return [one for match in matches for one in _at(Path(match), notes)]
-    return _written(text, notes)
+            return _refused(Path(text), _unmatched(printable(text)))
+        return _together(_at(Path(match)) for match in matches)
+    return _written(text)
 
 
-def _written(text: str, notes: list[str]) -> list[Input]:
+def _written(text: str) -> Inputs:
     """Return the input, or all in the folder, of which this is the path or address."""
     path = located(text)
     if "\0" in str(path):  # nothing that asks the system takes such a name
         path = Path(str(path).replace("\0", "?"))
         message = f"{printable(path)}: no file has a NUL byte in its name"
-        return [Input(path, error=AudioError(message, "--null is for lists that end names so"))]
+        return _refused(path, AudioError(message, "--null is for lists that end names so"))
     if why := flaw(text):
-        return [Input(path, error=AudioError(f"{printable(text)}: {why}"))]
-    return _at(path, notes)
+        return _refused(path, AudioError(f"{printable(text)}: {why}"))
+    return _at(path)
 
 
-def _at(path: Path, notes: list[str]) -> list[Input]:
+def _refused(path: Path, error: AudioError) -> Inputs:
+    return Inputs((Input(path, error=error),))
+
+
+def _unmatched(name: str) -> AudioError:
+    return AudioError(f"{name}: no such file, and nothing matches it as a pattern")
+
+
+def _together(parts: Iterable[Inputs]) -> Inputs:
+    parts = list(parts)
+    return Inputs(
+        tuple(one for part in parts for one in part.found),
+        tuple(note for part in parts for note in part.notes),
+    )
+
+
+def _at(path: Path) -> Inputs:
     """Return the input at `path`, or all in it if it is a folder."""
     if (where := address(path)) is not None:
-        return _far(path, where, notes)
+        return _far(path, where)
     if not _is_folder(path):
-        return [Input(path)]
-    return _chosen(path, _files_below(path, set()), notes)
+        return Inputs((Input(path),))
+    return _chosen(path, _files_below(path, set()))
 
 
-def _far(path: Path, where: str, notes: list[str]) -> list[Input]:
+def _far(path: Path, where: str) -> Inputs:
     """Return the input at an address, or all of a folder or pattern."""
     name = printable(path)
     try:
         if (files := files_in(where)) is not None:
-            return _chosen(path, ((file, None) for file in _not_hidden(files)), notes)
+            return _chosen(path, ((file, None) for file in _not_hidden(files)), _FAR_AT_ONCE)
         if (files := matching(where)) is None:
-            return [Input(path)]
+            return Inputs((Input(path),))
     except OSError as error:
-        return [Input(path, error=AudioError(f"{name}: cannot be reached: {reason(error)}"))]
-    nothing = Input(path, error=AudioError(f"{name}: no such file, and nothing matches it as a pattern"))
-    return [Input(file) for file in _not_hidden(files)] or [nothing]
+        return _refused(path, AudioError(f"{name}: cannot be reached: {reason(error)}"))
+    shown = tuple(map(Input, _not_hidden(files)))
+    return Inputs(shown) if shown else _refused(path, _unmatched(name))
 
 
 def _not_hidden(files: Iterable[Path]) -> list[Path]:
     return [file for file in files if not file.name.startswith(".")]
 
 
-def _chosen(path: Path, files: Iterable[tuple[Path, AudioError | None]], notes: list[str]) -> list[Input]:
+def _chosen(path: Path, files: Iterable[tuple[Path, AudioError | None]], at_once: int = 1) -> Inputs:
     """Return those of a folder's files that are audio, or are called so."""
-    ignored = 0
-    found = []
-    for file, error in files:
-        if error is not None:
-            found.append(Input(file, error=error))
-        elif _is_wanted(file):
-            found.append(Input(file, file.relative_to(path).parent))
-        elif not _is_called_like_ours(file):  # our own outputs are no news
-            ignored += 1
+    files = list(files)
+    with ThreadPoolExecutor(at_once) as pool:
+        wanted = list(pool.map(_is_wanted, (file for file, _ in files)))
+    found = tuple(
+        Input(file, Path() if error else file.relative_to(path).parent, error=error)
+        for (file, error), is_wanted in zip(files, wanted, strict=True)
+        if error or is_wanted
+    )
+    ignored = sum(
+        not (error or is_wanted or _is_called_like_ours(file))  # our own outputs are no news
+        for (file, error), is_wanted in zip(files, wanted, strict=True)
+    )
     name = printable(path)
-    if ignored:
-        notes.append(
-            f"{name}: ignored {ignored} {'file that is' if ignored == 1 else 'files that are'} no audio"
-        )
-    if not found:
-        return [Input(path, error=AudioError(f"{name}: there is no audio in this folder"))]
-    return found
+    what = "file that is" if ignored == 1 else "files that are"
+    notes = (f"{name}: ignored {ignored} {what} no audio",) if ignored else ()
+    nothing = Input(path, error=AudioError(f"{name}: there is no audio in this folder"))
+    return Inputs(found or (nothing,), notes)
 
 
 def _files_below(folder: Path, visited: set[tuple[int, int]]) -> Iterator[tuple[Path, AudioError | None]]:

@@ -6,7 +6,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
-from threading import Thread
+from threading import Barrier, Thread
 from urllib.parse import urlsplit
 
 import pytest
@@ -190,6 +190,38 @@ def test_what_is_found_on_a_host_whose_files_go_by_their_path_alone_is_on_that_h
     assert list(map(address, files_in(top))) == [f"{top}/a.wav"]
     assert list(map(address, matching(f"{top}/*.wav"))) == [f"{top}/a.wav"]
     assert exists(*listed(top))
+
+
+def test_stores_are_asked_of_many_files_side_by_side_and_told_of_in_order(store, sound):
+    import fsspec
+
+    together = Barrier(4, timeout=10)
+
+    class Slow(type(store)):
+        """Answers when four ask at once."""
+
+        protocol = "slowly"
+
+        @classmethod
+        def _strip_protocol(cls, path):
+            return super()._strip_protocol(path.removeprefix("slowly:/"))
+
+        def info(self, path, **how):
+            if path.endswith(".wav"):
+                together.wait()
+            return super().info(path, **how)
+
+        def _open(self, path, *more, **how):
+            together.wait()
+            return super()._open(path, *more, **how)
+
+    fsspec.register_implementation("slowly", Slow, clobber=True)
+    for name in "dcba":
+        store.pipe_file(f"/talks/{name}", sound().read_bytes())
+        store.pipe_file(f"/{name}.wav", b"")
+    given = [f"slowly://{name}.wav" for name in "bdac"]
+    assert [address(one.path) for one in find_inputs(given).found] == given
+    assert [one.path.name for one in find_inputs(["slowly://talks"]).found] == ["a", "b", "c", "d"]
 
 
 def test_what_is_put_can_be_read_and_measured():
