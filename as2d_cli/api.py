@@ -23,13 +23,14 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from as2d_cli.batch import Batch
-from as2d_cli.device import usable_cpus
+from as2d_cli.device import usable_threads
 from as2d_cli.errors import RequestError
 from as2d_cli.inputs import find_inputs
 from as2d_cli.languages import AUTO, language_code
 from as2d_cli.outputs import output_folder
 from as2d_cli.registry import load_registry
 from as2d_cli.requests import BatchRequest, FileOutcome, cluster_choice, joined_prompt, with_context
+from as2d_cli.spawning import fill_closed_descriptors
 from as2d_cli.writers import FORMATS
 
 StrPath: TypeAlias = str | os.PathLike[str]
@@ -96,9 +97,10 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
         formats=tuple(dict.fromkeys(formats)),
         folder=None if output_dir is None else output_folder(os.fspath(output_dir)),
         overwrite=overwrite,
-        threads=threads or usable_cpus(),
+        threads=usable_threads(threads),
         cluster=cluster_choice(engine, address, threads),
     )
+    fill_closed_descriptors()
     yield from _ended_at_exit(Batch(request).run())
 
 

@@ -8,9 +8,12 @@ import platform
 import time
 from pathlib import Path
 
+from as2d_cli.errors import RequestError
+
 _SAMPLE_S = 0.3
 _QUIET_SHARE = 0.8
 """Least share of all processors that must be idle for a measurement to mean anything."""
+_MAX_THREADS = 4096
 _FIXED_WORK = bytes(1 << 20)
 _FIXED_REPEATS = 12
 
@@ -20,6 +23,16 @@ def usable_cpus() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def usable_threads(asked: int | None) -> int:
+    """Return how many threads to use: as many as are asked for, or one for each processor.
+
+    Raises `RequestError` for more than any machine has processors: native code would crash.
+    """
+    if asked is not None and not 1 <= asked <= _MAX_THREADS:
+        raise RequestError(f"threads cannot be {asked}", f"give a number from 1 to {_MAX_THREADS}")
+    return asked or usable_cpus()
 
 
 def device() -> str:

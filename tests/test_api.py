@@ -75,7 +75,9 @@ def test_hotwords_and_prompt_are_joined_as_the_command_does(as2d, scripted, soun
     assert outcome.transcript.text + "\n" == said
 
 
-@pytest.mark.parametrize("wrong", [{"language": "germn"}, {"output_formats": ["str"]}, {"drafter": "speakr"}])
+@pytest.mark.parametrize(
+    "wrong", [{"language": "germn"}, {"output_formats": ["str"]}, {"drafter": "speakr"}, {"threads": -1}]
+)
 def test_what_makes_no_sense_is_refused(scripted, sound, wrong):
     with pytest.raises(as2d_cli.As2dError):
         next(transcribe(sound("a.wav"), **wrong))
@@ -88,6 +90,15 @@ def test_closing_early_leaves_no_process(scripted, sound):
     next(outcomes)
     outcomes.close()
     assert not [one for one in multiprocessing.active_children() if one.name.startswith("as2d")]
+
+
+def test_a_program_may_have_closed_its_standard_streams(scripted, sound):
+    code = (
+        "import os, sys\nos.closerange(0, 3)\nfrom as2d_cli import transcribe\n"
+        "(outcome,) = transcribe(sys.argv[1])\nos._exit(0 if outcome.transcript else 5)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code, sound("a.wav")], check=False, timeout=60)
+    assert ended.returncode == 0
 
 
 def test_a_program_may_end_with_a_run_left_open(scripted, sound):

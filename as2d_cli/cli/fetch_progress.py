@@ -38,13 +38,13 @@ def fetched(
     The target is to have `threads`, None: all CPUs. Raises as `weights.ensure`.
     """
     from as2d_cli import weights
-    from as2d_cli.device import usable_cpus
+    from as2d_cli.device import usable_threads
     from as2d_cli.loading import DRAFTER_THREADS
     from as2d_cli.messages import ModelRef
 
     with shown_progress() as progress:
         return (
-            ModelRef(target, weights.ensure(target, progress), threads or usable_cpus()),
+            ModelRef(target, weights.ensure(target, progress), usable_threads(threads)),
             [ModelRef(one, weights.ensure(one, progress), DRAFTER_THREADS) for one in drafters],
         )
 

@@ -9,7 +9,7 @@ from typing import cast, get_args
 from as2d_cli.cli.parameters import BatchOptions, BudgetOptions, InputOptions, TranslateOptions
 from as2d_cli.decoding import AlignMode
 from as2d_cli.decoding.controller import MAX_CANDIDATES
-from as2d_cli.device import usable_cpus
+from as2d_cli.device import usable_threads
 from as2d_cli.errors import RequestError
 from as2d_cli.inputs import STDIN, Inputs, find_inputs, read_list
 from as2d_cli.languages import AUTO, language_code
@@ -61,7 +61,7 @@ def batch_request(options: BatchOptions) -> tuple[BatchRequest, tuple[str, ...]]
         fail_fast=options.fail_fast,
         compare=options.compare,
         vad=options.vad,
-        threads=options.threads or usable_cpus(),
+        threads=usable_threads(options.threads),
         cluster=cluster_choice(options.engine, options.address, options.threads),
         decode=decode,
     )

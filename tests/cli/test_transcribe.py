@@ -163,6 +163,7 @@ def test_a_difference_found_by_comparing_is_said_even_when_quiet_and_fails(
         (["--language", "welsh"], "model 'speaker' does not know welsh"),
         (["-o", "a.wav"], "a.wav: cannot be made"),
         (["--threads", "0"], "--threads"),
+        (["--threads", "9" * 20], "threads cannot be 9999"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_any_work(as2d, scripted, sound, arguments, said):
