@@ -121,7 +121,7 @@ class AudioStream:
                 self._length += len(block)
                 yield block
             if not self._findings.samples:
-                raise AudioError(f"{self.name}: holds no audio samples", "Was the recording saved?")
+                raise AudioError(f"{self.name}: holds no audio samples", "was the recording saved?")
             self._ended = True
         finally:
             self.close()

@@ -108,8 +108,8 @@ def _ffmpeg_reader(file: BinaryIO) -> Reader:
 
 def _unreadable(name: str, failure: UnreadableError) -> AudioError:
     if isinstance(failure, NoAudioStreamError):
-        return AudioError(f"{name}: no audio stream", "The file opens, but holds nothing to transcribe.")
+        return AudioError(f"{name}: no audio stream", "the file opens, but holds nothing to transcribe")
     return AudioError(
         f"{name}: not audio, or too damaged to open",
-        "Play it in a media player; if that works, convert it to WAV or FLAC first.",
+        "play it in a media player; if that works, convert it to WAV or FLAC first",
     )

@@ -68,7 +68,7 @@ def open_file(source: Path | BinaryIO) -> Opened:
     except (OSError, ValueError) as error:
         raise AudioError(f"{name}: cannot be read: {reason(error)}") from error
     if empty:
-        raise AudioError(f"{name}: the file is empty", "It holds no bytes; was the recording saved?")
+        raise AudioError(f"{name}: the file is empty", "it holds no bytes; was the recording saved?")
     return Opened(file, name, ours, sha256)
 
 

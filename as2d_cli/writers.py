@@ -243,5 +243,5 @@ def _put(where: str, text: str) -> None:
 def _unwritable(name: str, error: Exception) -> OutputError:
     return OutputError(
         f"{printable(name)}: cannot be written: {reason(error)}",
-        "Is there space, and may you write there? -o chooses another folder.",
+        "is there space, and may you write there? -o chooses another folder",
     )

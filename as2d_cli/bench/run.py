@@ -52,7 +52,7 @@ class BenchRequest:
 class Hooks:
     """Who is told what while a run is at work."""
 
-    line: Callable[[str], None]
+    line: Callable[[str], object]
     """Takes JSON lines as they come."""
     note: Callable[[str], None]
     progress: Callable[[int, int], None]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -145,18 +143,14 @@ def _language(text: str | None) -> str | None:
 def _measure(request: BenchRequest, output: Path | None) -> Results:
     from as2d_cli.bench.run import Hooks, bench
 
-    with ExitStack() as stack:
-        write: Callable[[str], object] = lambda line: None  # noqa: E731 - nothing is kept
-        if output is not None:
-            try:
-                write = stack.enter_context(output.open("w", encoding="utf-8")).write
-            except OSError as error:
-                raise OutputError(f"{output}: cannot be written: {error}") from error
-        return bench(request, Hooks(lambda line: _discard(write(line)), tell, _progress))
-
-
-def _discard(value: object) -> None:
-    """Take what nobody needs."""
+    if output is None:
+        return bench(request, Hooks(lambda line: None, tell, _progress))
+    try:
+        file = output.open("w", encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"{output}: cannot be written: {error}") from error
+    with file:
+        return bench(request, Hooks(file.write, tell, _progress))
 
 
 def _progress(done: int, total: int) -> None:
