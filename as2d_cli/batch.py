@@ -26,7 +26,7 @@ from as2d_cli.printable import printable
 from as2d_cli.report import RunReport
 from as2d_cli.requests import BatchRequest, FileOutcome
 from as2d_cli.resume import Content
-from as2d_cli.slots import sweep
+from as2d_cli.slots import sweep_memory
 from as2d_cli.subtitles import lay_out
 from as2d_cli.types import Request, WindowResult
 
@@ -68,7 +68,7 @@ class Batch:
         Raises `ModelError`, `PluginError` or `RequestError` if there is no way to go on.
         """
         clear_remains(self._plans)
-        sweep()  # a run with nothing to do starts no engine, which would do it
+        sweep_memory()  # a run with nothing to do starts no engine, which would do it
         for outputs in self._plans:
             settled = self._agenda.settle(outputs)
             if isinstance(settled, Due):

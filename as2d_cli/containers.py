@@ -63,7 +63,7 @@ class SoundfileReader:
         return float(frames / self._sound.samplerate)
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield at most a second at a time."""
+        """Yield at most a second at a time. Raises `UnreadableError` where libsndfile gives up."""
         rate = self._sound.samplerate
         count = max(1, min(rate, _CHUNK_BYTES // (4 * self._sound.channels)))
         while True:

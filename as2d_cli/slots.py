@@ -68,7 +68,7 @@ class Slots:
         if not of_drafter:
             sizes[_OF_TARGET] = layout.count * _bytes_of(layout.target) or 1  # none may be empty
         if name is None:
-            sweep()
+            sweep_memory()
             self._memories = _created(sizes)
         else:
             self._memories = [SharedMemory(f"{name}{part}") for part in sizes]
@@ -162,7 +162,7 @@ def _reserve(name: str, size: int) -> None:
             os.close(descriptor)
 
 
-def sweep() -> None:
+def sweep_memory() -> None:
     """Remove what is left of runs all of whose processes were killed, where it can be seen."""
     for path in _LINUX.glob(f"{_PREFIX}*-*"):
         process = path.name.removeprefix(_PREFIX).partition("-")[0]

@@ -97,7 +97,7 @@ class _Recorder:
     epoch: int = 0
 
     def record(self, window: BenchWindow, language: str | None) -> RecordedDraft:
-        """Draft a window, if the drafter is of use in its language."""
+        """Draft a window, if the drafter is of use in its language. Raises `ModelError` if it dies."""
         if self.spec.languages is not None and language not in self.spec.languages:
             return NO_DRAFT
         self.epoch += 1

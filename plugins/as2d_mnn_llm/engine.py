@@ -96,7 +96,10 @@ class Engine:
         return int(best_of_rows(self._run(tokens, every_row=False))[0])
 
     def forward(self, tokens: Sequence[int]) -> TokenIds:
-        """Append up to `MAX_ROWS` tokens; return the greedy next one after each, shape (len(tokens),)."""
+        """Append up to `MAX_ROWS` tokens; return the greedy next one after each, shape (len(tokens),).
+
+        Raises `ModelError` for another number, or if MNN fails.
+        """
         if not 0 < len(tokens) <= MAX_ROWS:
             raise ModelError(f"a pass of {len(tokens)} rows; expected 1 to {MAX_ROWS}")
         ids: TokenIds = best_of_rows(self._run(tokens, every_row=True)).astype(np.int32)

@@ -48,7 +48,10 @@ def safe_rows(engine: Engine, key: str) -> tuple[int, ...]:
 
 
 def find_safe_rows(engine: Engine) -> list[int]:
-    """Return the largest set of row counts that agree with the longest possible pass. Empties the cache."""
+    """Return the largest set of row counts that agree with the longest possible pass. Empties the cache.
+
+    Raises `ModelError` if no two counts agree.
+    """
     decided = {rows: _decide(engine, rows) for rows in _TRIED}
     best: list[int] = []
     for reference in reversed(_TRIED):

@@ -55,7 +55,7 @@ class ScriptedTarget:
         )
 
     def open(self, features: Features, request: Request) -> ScriptedSession:
-        """Prepare the window's text; an unknown language is an error, none given means English."""
+        """Prepare the window's text, in English by default. Raises `DecodeError` for an unknown language."""
         language = request.language or LANGUAGES[0]
         if language not in LANGUAGES:
             raise DecodeError(f"the scripted target does not know {language!r}", f"it knows {LANGUAGES}")
