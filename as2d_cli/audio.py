@@ -1,7 +1,7 @@
 """Stream any audio file as mono 16 kHz blocks, in memory that does not grow with its length.
 
-`containers` finds out what the file is and decodes it; here its channels are mixed, its rate is
-changed, unusable samples are repaired, and what was done to them is said in `warnings`.
+`containers` finds out what the file is and decodes it, `resampling` changes its rate; here its channels are
+mixed, unusable samples are repaired, and what was done to them is said in `warnings`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from types import TracebackType
 from typing import BinaryIO
 
 import numpy as np
-import soxr
 from numpy.typing import NDArray
 
 from as2d_cli.containers import open_readers
 from as2d_cli.errors import AudioError
 from as2d_cli.readers import Chunk, UnreadableError
+from as2d_cli.resampling import gathered, resampled
 from as2d_cli.sources import open_file
 from as2d_cli.types import SAMPLE_RATE_HZ, Samples
 
@@ -117,7 +117,7 @@ class AudioStream:
         in `warnings`.
         """
         try:
-            for block in _resampled(self._mono()):
+            for block in resampled(self._mono()):
                 self._length += len(block)
                 yield block
             if not self._findings.samples:
@@ -165,7 +165,7 @@ class AudioStream:
 
     def _mono(self) -> Iterator[tuple[Samples, int]]:
         at_s = 0.0
-        for samples, rate in _gathered(self._chunks()):
+        for samples, rate in gathered(self._chunks()):
             self._repair(samples, rate, at_s)
             mono = self._mix(samples, at_s)
             self._findings.samples += len(mono)
@@ -205,47 +205,6 @@ class AudioStream:
         if self._findings.cancelled_at_s is None:
             self._findings.cancelled_at_s = at_s
         return np.ascontiguousarray(samples[:, int(powers.argmax())])
-
-
-def _gathered(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """Join small chunks of equal format until they last a second; FFmpeg's are a few milliseconds."""
-    held: list[NDArray[np.float32]] = []
-    held_rate = 0
-    for samples, rate in chunks:
-        if held and (rate != held_rate or samples.shape[1] != held[0].shape[1]):
-            yield np.concatenate(held), held_rate
-            held = []
-        if len(samples):
-            held.append(samples)
-            held_rate = rate
-        if sum(map(len, held)) >= rate:
-            yield np.concatenate(held), rate
-            held = []
-    if held:
-        yield np.concatenate(held), held_rate
-
-
-def _resampled(chunks: Iterator[tuple[Samples, int]]) -> Iterator[Samples]:
-    """Bring chunks of any rate to `SAMPLE_RATE_HZ`; a rate that changes midway starts afresh."""
-    resampler, resampler_rate = None, 0
-    for samples, rate in chunks:
-        if resampler is not None and rate != resampler_rate:
-            yield from _filled(resampler.resample_chunk(samples[:0], last=True))
-            resampler = None
-        if rate == SAMPLE_RATE_HZ:
-            yield from _filled(samples)
-            continue
-        if resampler is None:
-            resampler = soxr.ResampleStream(rate, SAMPLE_RATE_HZ, 1, dtype="float32", quality="HQ")
-            resampler_rate = rate
-        yield from _filled(resampler.resample_chunk(samples))
-    if resampler is not None:
-        yield from _filled(resampler.resample_chunk(np.empty(0, np.float32), last=True))
-
-
-def _filled(samples: Samples) -> Iterator[Samples]:
-    if len(samples):
-        yield samples
 
 
 def open_audio(source: Path | BinaryIO) -> AudioStream:
