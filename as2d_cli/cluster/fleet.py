@@ -24,7 +24,7 @@ from as2d_cli.cluster.pieces import (
     Sent,
 )
 from as2d_cli.cluster.reader import read_long
-from as2d_cli.cluster.start import connected, reason
+from as2d_cli.cluster.start import connected, telling_line
 from as2d_cli.comparison import Comparison
 from as2d_cli.display import Display
 from as2d_cli.errors import As2dError, DecodeError, ModelError, RequestError
@@ -154,7 +154,7 @@ class Fleet:
         try:
             loaded = self._ray.get(engine.loading)
         except self._ray.exceptions.RayError as error:
-            why = f"node {name}: an engine cannot be started: {reason(error)}"
+            why = f"node {name}: an engine cannot be started: {telling_line(error)}"
             self._lose(engine, ModelError(why, "is as2d installed there?"))
             return
         if isinstance(loaded, RequestError):
@@ -171,7 +171,7 @@ class Fleet:
         try:
             sent = self._next(sending)
         except self._ray.exceptions.RayError as error:
-            lost = ModelError(f"node {engine.node.name}: an engine was lost: {reason(error)}")
+            lost = ModelError(f"node {engine.node.name}: an engine was lost: {telling_line(error)}")
             self._lose(engine, lost)
             return
         if sent is None:
@@ -205,7 +205,7 @@ class Fleet:
                 desk.read(number, news, next(reader))
                 return
         except self._ray.exceptions.RayError as error:
-            desk.give_up(number, DecodeError(f"its reading was lost: {reason(error)}"))
+            desk.give_up(number, DecodeError(f"its reading was lost: {telling_line(error)}"))
         del self._readers[reader]
 
     def _lose(self, engine: Engine, error: As2dError) -> None:

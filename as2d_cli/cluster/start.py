@@ -91,7 +91,7 @@ def _init(ray: Any, address: str | None) -> None:  # noqa: ANN401 - a module
             **(here if address is None else {}),
         )
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-        raise _unreachable(address or "on this machine", reason(error)) from error
+        raise _unreachable(address or "on this machine", telling_line(error)) from error
 
 
 def _find(address: str) -> None:
@@ -113,7 +113,7 @@ def no_answer(address: str) -> str | None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), _PATIENCE_S).close()
     except (OSError, OverflowError, UnicodeError) as error:
-        return reason(error)
+        return telling_line(error)
     return None
 
 
@@ -121,7 +121,7 @@ def _unreachable(where: str, why: str) -> PluginError:
     return PluginError(f"the Ray cluster {printable(where)} cannot be reached: {why}", _HINT)
 
 
-def reason(error: Exception) -> str:
+def telling_line(error: Exception) -> str:
     """Return the line that matters of what Ray or the system says: a traceback's last, else the first."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     is_traceback = any("Traceback (most" in line or line.startswith('File "') for line in lines)

@@ -10,7 +10,7 @@ from as2d_cli.cli.exit_codes import ExitCode, exit_code
 from as2d_cli.cluster.crew import Crew
 from as2d_cli.cluster.nodes import MAX_DEATHS, nodes_of
 from as2d_cli.cluster.pieces import Loaded
-from as2d_cli.cluster.start import connected, reason
+from as2d_cli.cluster.start import connected, telling_line
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.errors import ModelError, PluginError, RequestError
 from as2d_cli.types import FeatureSpec, Request
@@ -101,7 +101,7 @@ def test_a_run_whose_cluster_has_lost_its_head_ends_before_ray_ends_the_program(
     ],
 )
 def test_of_what_ray_tells_one_line_is_passed_on(told, line):
-    assert reason(OSError(told)) == line
+    assert telling_line(OSError(told)) == line
 
 
 def test_the_local_engine_imports_neither_ray_nor_what_reaches_far_files():
