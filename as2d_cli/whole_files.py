@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -14,9 +15,11 @@ PART = re.compile(r"\.as2d-(\d+)-[0-9a-f]+\.part")
 def write_whole(path: Path, content: bytes, *, staging: Path | None = None, lasting: bool = False) -> None:
     """Write a file: `path` holds all of `content` or is as it was. Raises `OSError`.
 
+    What is no file stays: who may write to `/dev` could replace `/dev/null` by a page of HTML.
     It is made in the folder `staging`, on the same disk; by default beside `path`. A `lasting` file is there
     after a loss of power, too, for which the disk is waited for.
     """
+    _check_replaceable(path)
     # Not tempfile: its files are private to the user, and an output is to have the usual mode.
     temporary = (staging or path.parent) / f".as2d-{os.getpid()}-{secrets.token_hex(4)}.part"
     try:
@@ -28,3 +31,9 @@ def write_whole(path: Path, content: bytes, *, staging: Path | None = None, last
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _check_replaceable(path: Path) -> None:
+    """Raise `OSError` for a pipe or a device, also behind a link; a folder is refused by the system."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(errno.EEXIST, "is a pipe or a device", str(path))

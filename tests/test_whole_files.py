@@ -21,6 +21,15 @@ def test_what_cannot_be_put_in_its_place_leaves_it_as_it_was(tmp_path):
     assert list(tmp_path.iterdir()) == [tmp_path / "folder"]
 
 
+def test_a_pipe_or_a_device_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(OSError, match="is a pipe or a device"):
+            write_whole(tmp_path / name, b"content")
+    assert (tmp_path / "link").is_fifo()
+
+
 def test_it_is_made_in_the_staging_folder_under_a_name_that_tells_the_process(tmp_path, monkeypatch):
     staged = []
     monkeypatch.setattr("pathlib.Path.replace", lambda part, path: staged.append(part))

@@ -138,7 +138,8 @@ def row_line(row: Row, provenance: dict[str, Any]) -> str:
 def dumps(kind: str, values: dict[str, Any], provenance: dict[str, Any]) -> str:
     """Return one JSON line."""
     record = {"format": FORMAT, "type": kind, **values, "provenance": provenance}
-    return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+    text = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+    return text.encode("utf-8", "backslashreplace").decode()  # of names that are no UTF-8
 
 
 def read_results(path: Path) -> Results:

@@ -83,6 +83,8 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter per option is how typer dec
         if path.is_dir() or not path.parent.is_dir():
             wrong = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
             raise OutputError(f"{path}: cannot be written: {wrong}")
+        if path is not output and path.exists() and not path.is_file():
+            raise OutputError(f"{path}: cannot be written: it is a pipe or a device")
     if shape is not None:
         if paths or from_file is not None:
             raise RequestError("--shape replays recorded speech: it takes no files", "leave them out")
@@ -181,7 +183,7 @@ def _show(results: Results, html: Path | None, trace: Path | None) -> ExitCode:
     # before the report, which whoever reads it may break off
     for path, write in ((html, page), (trace, trace_json)):
         if path is not None:
-            write_atomic(path, write(results))
+            write_atomic(path.resolve(), write(results))  # /dev/stdout is a link, which must stay
     for line in report(results):
         typer.echo(line)
     difference = first_difference(results.rows)

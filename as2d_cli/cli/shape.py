@@ -47,7 +47,7 @@ def bench_shape(name: str, drafters: Sequence[str], threads: int | None, output:
                 typer.echo(line)
             records.append(record(measured, projection, origin))
     if output is not None:
-        write_atomic(output, "".join(records))
+        write_atomic(output.resolve(), "".join(records))
 
 
 def _pair_name(name: str, registry: Registry) -> str:

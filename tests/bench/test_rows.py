@@ -13,6 +13,7 @@ def write(path, results):
 
 
 def test_what_is_written_is_read_back_the_same(tmp_path, results):
+    results.provenance["command"] = "as2d bench caf\udce9.wav"  # bytes of a name that are no UTF-8
     results.references = {"a.wav": ("what\u2028was said", "en")}
     results.oracle = [OracleRow("oracle", 10.0, 1.2, 1.0, 0.0, None)]
     read = read_results(write(tmp_path / "r.jsonl", results))
