@@ -153,20 +153,20 @@ class Batch:
         return fleet(self._request, self._display)
 
     def _begin(self, due: Sequence[Due], request: Request, load_s: float) -> None:
-        """Take that engines are ready for windows."""
+        """Note that engines are ready for windows."""
         self._wanted = request
         self._began = time.perf_counter()
         self._report = replace(self._report, load_s=load_s)
         self._display.begin([one.source for one in due])
 
     def _end(self) -> None:
-        """Take that the last file is decoded, and written, but for what stores are still taking."""
+        """Note that the last file is decoded and written, apart from what stores are still taking."""
         if self._began is not None:
             self._report = replace(self._report, wall_s=time.perf_counter() - self._began)
             self._began = None
 
     def _heard(self, number: int, seconds: float, result: WindowResult | None, *, silent: bool) -> None:
-        """Take that a window of a file came back, with a result if it did not fail."""
+        """Note that a window of a file came back, with a result if it did not fail."""
         if result is not None:
             self._report = replace(
                 self._report,

@@ -21,13 +21,13 @@ class Display:
         """Tell something the user may want to know."""
 
     def begin(self, sources: Sequence[Path]) -> None:
-        """Take that work on these sources begins."""
+        """Note that work on these sources begins."""
 
     def steps(self, progress: Progress) -> None:
-        """Take how far the window in work has come."""
+        """Note how far the window in work has come."""
 
     def window(self, source: Path, seconds: float) -> None:
-        """Take that a window of `seconds` of this source is finished."""
+        """Note that a window of `seconds` of this source is finished."""
 
     def file(self, source: Path) -> None:
-        """Take that a source is finished."""
+        """Note that a source is finished."""

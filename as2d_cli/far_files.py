@@ -47,7 +47,7 @@ class _SilenceError(OSError):
 
 
 def exists(path: Path) -> bool:
-    """Tell whether something is there, were it a link to nothing. Raises `OSError` if nobody can say."""
+    """Tell whether something is there, even a link to nothing. Raises `OSError` if nobody can say."""
     where = address(path)
     if where is None:
         return os.path.lexists(path)

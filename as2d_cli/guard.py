@@ -49,7 +49,7 @@ class DraftGuard:
         return False
 
     def saw(self, stats: DecodeStats, *, drafted: bool) -> bool:
-        """Take what a window took; tell whether drafting ends with it, as the last few gained nothing."""
+        """Note what a window took; tell whether drafting ends with it, as the last few gained nothing."""
         plain_s = self._plain.window_s(stats)
         if not drafted:
             self._pace += (stats.wall_s / plain_s - self._pace) * (1 - _MEMORY)

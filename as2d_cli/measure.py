@@ -30,8 +30,8 @@ knots at all but two, so what it puts between them never undercuts what was meas
 SHORT_TOKENS, LONG_TOKENS = 16, 160
 """Cached tokens after the prompt at which steps are measured: the beginning and the end of a dense window."""
 _SLOW_S = 3.0
-"""A window that takes longer to open is not opened only to warm up, nor a round repeated that lasts longer
-than this beyond the time allowed: a model of billions of weights would be measured for minutes."""
+"""A window that takes longer to open is not opened only to warm up, and a round that ends later than this
+after the time allowed is the last: a model of billions of weights would be measured for minutes."""
 _PASSES = 2
 """Passes of each row count in a round: they cost little beside encoding, and one is easily disturbed."""
 _DRAFT_TOKENS = 24

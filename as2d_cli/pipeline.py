@@ -75,7 +75,7 @@ class FileWork:
     def take(
         self, place: Span, result: WindowResult | None, error: As2dError | None, *, silent: bool
     ) -> None:
-        """Take what became of a window, the next in order: a result, or an error that spoils the file."""
+        """Note what became of a window, the next in order: a result, or an error that spoils the file."""
         self.returned += 1
         if result is None:
             self.error = self.error or error

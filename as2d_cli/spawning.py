@@ -42,7 +42,7 @@ def is_alive(process: int) -> bool:
 
 
 def fill_closed_descriptors() -> None:
-    """Open the null device for standard streams that a program has closed, lest a pipe get their number."""
+    """Open the null device for standard streams that a program has closed: no pipe may get their number."""
     for number in range(3):
         try:
             os.fstat(number)

@@ -59,7 +59,7 @@ class TargetProcess:
         return ended
 
     def survived(self) -> None:
-        """Take that it has decoded a window: only deaths in a row count."""
+        """Note that it has decoded a window: only deaths in a row count."""
         self._deaths = 0
 
     def _started(self) -> Worker:

@@ -44,7 +44,7 @@ class FileLanguage:
         return job.request.in_language(self.code) if is_known else job.request
 
     def found(self, job: Job, code: str | None) -> None:
-        """Take in which language a window was opened."""
+        """Note in which language a window was opened."""
         self._group, self.code = job.group, code or ""
 
 

@@ -141,7 +141,7 @@ def _options(
 
 
 def _fill_closed_streams() -> None:
-    """Open the null device for standard streams that are closed, lest another file get their number."""
+    """Open the null device for standard streams that are closed, so that no other file gets their number."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             descriptor = os.open(os.devnull, os.O_RDWR)  # the lowest free number: this one

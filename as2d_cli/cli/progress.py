@@ -95,7 +95,7 @@ class Bar:
         self._prober.start()
 
     def steps(self, progress: Progress) -> None:
-        """Take how far the window in work is."""
+        """Note how far the window in work is."""
         self._steps = progress
 
     def window(self, source: Path, seconds: float) -> None:

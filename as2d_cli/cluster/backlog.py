@@ -19,7 +19,7 @@ FILES_AT_ONCE = 16
 _ROUNDS = 2
 """Every engine gets about so many more pieces of files, ever smaller ones, so that all end together."""
 _LOW = 2
-"""An engine with no more keys than this is given its next piece, lest it ever wait."""
+"""An engine with no more keys than this is given its next piece, so that it never waits."""
 _READ_AHEAD = 4
 """Keys after the one in work that an engine may have begun to read, too."""
 _PATIENCE, _PATIENCE_S = 4.0, 10.0
@@ -96,7 +96,7 @@ class Backlog:
         return None
 
     def came(self, engine: int, key: Key, *, failed: bool = False) -> bool:
-        """Take that an engine sent a key; tell whether that counts.
+        """Note that an engine sent a key; tell whether that counts.
 
         It does not if somebody else was first, or if it `failed` and is to be tried again, by itself.
         """
@@ -122,7 +122,7 @@ class Backlog:
         return True
 
     def lost(self, engine: int) -> list[Key]:
-        """Take that an engine is gone; return the keys given up, as too many were lost with them.
+        """Note that an engine is gone; return the keys given up, as too many were lost with them.
 
         What it had in work, or may have been reading ahead, goes to others one by one, as one of these keys
         may be what ended it. The rest of a piece stays together.

@@ -47,7 +47,7 @@ class Engine:
             self.sending.append(self.actor.windows.remote(replace(piece, windows=None), piece.windows))
 
     def told(self, sent: Sent) -> None:
-        """Take how it is."""
+        """Note how it is."""
         self.is_drafter_lost, self.paused_windows = sent.is_drafter_lost, sent.paused_windows
 
 
@@ -128,13 +128,13 @@ class Crew:
         self._engines[self._started] = Engine(self._started, node, actor, actor.load.remote(version("as2d")))
 
     def loaded(self, engine: Engine, loaded: Loaded) -> None:
-        """Take that an engine is ready, and what it is like."""
+        """Note that an engine is ready, and what it is like."""
         engine.loading = None
         engine.node.loaded(loaded)
         self._looked = -_LOOK_S  # there may be room for more
 
     def lose(self, engine: Engine, error: As2dError) -> bool:
-        """Take that an engine is of no use any more; tell whether that is new."""
+        """Note that an engine is of no use any more; tell whether that is new."""
         if engine.number not in self._engines:
             return False
         self._error = error

@@ -66,7 +66,7 @@ class Desk:
         return self._backlog.next_for(engine, engines)
 
     def found_long(self, engine: int, body: FoundLong) -> None:
-        """Take that a file is to be divided."""
+        """Note that a file is to be divided."""
         if self._backlog.came(engine, (body.number, WHOLE)):
             item = self._items[body.number]
             self._long[item.number] = LongFile(item, detects=self._detects)
@@ -129,7 +129,7 @@ class Desk:
             self._go_on(number)
 
     def ended(self, number: int, end: End) -> None:
-        """Take that a long file has been read."""
+        """Note that a long file has been read."""
         if number in self._long:
             self._long[number].ended(end)
             self._go_on(number)

@@ -149,7 +149,7 @@ class Fleet:
         return list(ready)
 
     def _hear_loaded(self, engine: Engine) -> None:
-        """Take that an engine is ready, or cannot be. Raises `RequestError` for what is beyond the model."""
+        """Note that an engine is ready, or cannot be. Raises `RequestError` for what is beyond the model."""
         name = engine.node.name
         try:
             loaded = self._ray.get(engine.loading)

@@ -31,7 +31,7 @@ class LongFile:
         self._held.append(WindowPiece(self.work.number, run.indexes, windows, self._question))
 
     def ended(self, end: End) -> None:
-        """Take that all has been read."""
+        """Note that all has been read."""
         self.work.read = True
         self.work.duration_s = end.duration_s
         self.work.warnings[:0] = end.warnings

@@ -48,7 +48,7 @@ class Node:
         return max(0, self.wanted - self.running) if self.is_alive and self.error is None else 0
 
     def loaded(self, loaded: Loaded) -> None:
-        """Take what an engine is like."""
+        """Note what an engine is like."""
         self.most = max(self.most, self.running)
         self.budget = loaded.budget
         self.began = self.began or time.monotonic()
@@ -56,19 +56,19 @@ class Node:
         self.wanted = max(1, min(self.cpus // self.threads, by_memory))
 
     def lost(self, error: As2dError) -> None:
-        """Take that an engine is gone; `error` is why the node is given up if that goes on."""
+        """Note that an engine is gone; `error` is why the node is given up if that goes on."""
         self.ended()
         self.deaths += 1
         if self.deaths >= MAX_DEATHS:
             self.error = error
 
     def ended(self) -> None:
-        """Take that an engine is no more."""
+        """Note that an engine is no more."""
         self.running -= 1
         self.stopped = None if self.running else time.monotonic()
 
     def heard(self, seconds: float) -> None:
-        """Take that it decoded so much audio."""
+        """Note that it decoded so much audio."""
         self.audio_s += seconds
         self.deaths = 0 if seconds else self.deaths
 

@@ -36,7 +36,7 @@ class Schedule(Protocol):
         """A token that the drafter gives less probability than this is the last of its draft."""
 
     def learn(self, drafted: int, accepted: int) -> None:
-        """Take how many tokens of the last draft were right."""
+        """Note how many tokens of the last draft were right."""
 
 
 @dataclass(frozen=True, slots=True)

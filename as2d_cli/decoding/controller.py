@@ -44,10 +44,10 @@ class Policy(Protocol):
         """Return how many of `available` candidates to verify after `run` right draft tokens."""
 
     def learn(self, run: int, trials: int, right: int) -> None:
-        """Take that from run length `run` on, `trials` draft tokens were tested and `right` were right."""
+        """Note that from run length `run` on, `trials` draft tokens were tested and `right` were right."""
 
     def timed(self, rows: int, ms: float, drafting: bool) -> None:
-        """Take that a target pass of `rows` rows took `ms`, with the drafter at work or not."""
+        """Note that a target pass of `rows` rows took `ms`, with the drafter at work or not."""
 
 
 class Hazard:

@@ -16,7 +16,7 @@ from as2d_cli.types import WINDOW_S
 
 _MAX_ROWS = 16
 _FEW = 4
-"""Different tokens that a text needs, lest checks pass on one token said over and over."""
+"""Different tokens that a text needs: checks would pass on one token said over and over."""
 
 
 class TargetContract:

@@ -150,7 +150,7 @@ class LlmTokenizer:
         return list(self._bpe.encode(text, add_special_tokens=False).ids)
 
     def decode_bytes(self, ids: Sequence[int]) -> bytes:
-        """Return the UTF-8 bytes of `ids`; special ids and such as do not exist give nothing."""
+        """Return the UTF-8 bytes of `ids`; special and unknown ids give nothing."""
         return b"".join(self._token_bytes(int(token)) for token in ids)
 
     def _token_bytes(self, token: int) -> bytes:
