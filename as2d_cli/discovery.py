@@ -139,7 +139,8 @@ def _hooks(found: EntryPoint) -> tuple[str, ...] | None:
     try:
         path = _source(found.module)
         tree = ast.parse(path.read_bytes()) if path else None
-    except (OSError, ImportError, SyntaxError, *_DAMAGE):  # told when it is imported
+    except (OSError, ImportError, SyntaxError, RecursionError, MemoryError, *_DAMAGE):
+        # told when it is imported; the parser of Python gives up what is nested too deep by the last two
         return None
     if tree is None:
         return None

@@ -55,6 +55,9 @@ def test_plugins_are_listed_with_package_and_hooks_and_none_is_imported():
 def test_a_module_that_is_not_there_or_is_no_python_is_listed_without_hooks(installed, tmp_path):
     installed("as2d-odd", "1", "odd = as2d_odd", source="def as2d_convert(")
     assert listed()["odd"].hooks is None
+    for deep in ("-" * 50_000 + "1", "+".join("1" * 50_000)):
+        (tmp_path / "as2d_odd.py").write_text(deep)
+        assert not listed()["odd"].hooks  # some versions of Python follow it
     (tmp_path / "as2d_odd.py").unlink()
     assert listed()["odd"].hooks is None
     assert listed()["odd"].roles == ()
