@@ -78,7 +78,8 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     """
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     to = None if translate_to is None else language_code(translate_to)
-    target, ahead = load_registry().choose(model, drafter, "translate" if to else "transcribe")
+    registry = load_registry()
+    target, ahead = registry.choose(model, drafter, "translate" if to else "transcribe")
     formats = output_formats.split(",") if isinstance(output_formats, str) else output_formats
     for name in formats:
         if name not in FORMATS:
@@ -87,6 +88,7 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
         inputs=find_inputs([os.fspath(path) for path in given]).found,
         target=with_context(target, context),
         drafter=ahead,
+        others=registry.others_of(target, ahead),
         language=language_code(language or AUTO),
         translate_to=to,
         prompt=joined_prompt(prompt, hotwords if isinstance(hotwords, str) else ", ".join(hotwords)),

@@ -99,6 +99,10 @@ class Registry:
         names = dict.fromkeys(pair.drafter for pair in pairs if pair.target == target.name)
         return tuple(self.models[name] for name in names)
 
+    def others_of(self, target: ModelEntry, drafter: ModelEntry | None) -> tuple[ModelEntry, ...]:
+        """Return the drafters of the target's pairs but `drafter`; none if there is to be no drafter."""
+        return tuple(own for own in self.drafters_of(target) if drafter is not None and own != drafter)
+
     def choose(
         self, target: str | None, drafter: str | None, task: Task = "transcribe"
     ) -> tuple[ModelEntry, ModelEntry | None]:

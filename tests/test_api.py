@@ -2,12 +2,16 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 import as2d_cli
 from as2d_cli import FileOutcome, RequestError, transcribe
+from as2d_cli.cli.options import batch_request
+from as2d_cli.cli.parameters import BatchOptions
 
 DATA = Path(__file__).parent / "data"
 
@@ -73,6 +77,17 @@ def test_hotwords_and_prompt_are_joined_as_the_command_does(as2d, scripted, soun
     assert [path.suffix for path in same.written] == [".txt", ".srt"]
     said = as2d("transcribe", source, "--prompt", "about", "--hotwords", "the, and").out
     assert outcome.transcript.text + "\n" == said
+
+
+def test_by_default_it_asks_for_what_the_command_asks_for(monkeypatch):
+    asked = Mock()
+    monkeypatch.setattr("as2d_cli.api.Batch", asked)
+    asked.return_value.run.return_value = iter(())
+    assert not list(transcribe("a.wav"))
+    (request,) = asked.call_args.args
+    command, _ = batch_request(BatchOptions(files=["a.wav"]))
+    assert request.others
+    assert request == replace(command, timed=True)
 
 
 @pytest.mark.parametrize(

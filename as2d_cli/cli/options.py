@@ -15,7 +15,7 @@ from as2d_cli.inputs import STDIN, Inputs, find_inputs, read_list
 from as2d_cli.languages import AUTO, language_code
 from as2d_cli.messages import DecodeSettings
 from as2d_cli.outputs import output_folder
-from as2d_cli.registry import ModelEntry, Registry, load_registry
+from as2d_cli.registry import load_registry
 from as2d_cli.requests import WORD_FORMATS, BatchRequest, cluster_choice, joined_prompt, with_context
 from as2d_cli.subtitles import Layout
 from as2d_cli.tables import suggestion
@@ -47,7 +47,7 @@ def batch_request(options: BatchOptions) -> tuple[BatchRequest, tuple[str, ...]]
         and budget is None
         and decode.draft_tokens is None
         and not options.compare,
-        others=_others(registry, target, drafter),
+        others=registry.others_of(target, drafter),
         memory_limit_bytes=None if options.memory_limit is None else _bytes(options.memory_limit),
         language=language_code(options.language),
         translate_to=to,
@@ -79,11 +79,6 @@ def _language_to_write(options: BatchOptions) -> str | None:
     if to is None:
         raise RequestError(f"--to cannot be {options.to!r}", "give a code like en, or an English name")
     return to
-
-
-def _others(registry: Registry, target: ModelEntry, drafter: ModelEntry | None) -> tuple[ModelEntry, ...]:
-    """Return the drafters of the target's pairs but `drafter`."""
-    return tuple(own for own in registry.drafters_of(target) if drafter is not None and own != drafter)
 
 
 def find_given(options: InputOptions) -> Inputs:
