@@ -79,14 +79,21 @@ def test_hotwords_and_prompt_are_joined_as_the_command_does(as2d, scripted, soun
     assert outcome.transcript.text + "\n" == said
 
 
-def test_by_default_it_asks_for_what_the_command_asks_for(monkeypatch):
+def test_by_default_it_asks_for_what_the_command_asks_for(monkeypatch, tmp_path):
+    (tmp_path / "models.toml").write_text(
+        'schema = 1\npairs.more = { target = "whisper-base", drafter = "whisper-tiny.en-24k" }'
+    )
+    monkeypatch.setenv("AS2D_MODELS", str(tmp_path / "models.toml"))
     asked = Mock()
     monkeypatch.setattr("as2d_cli.api.Batch", asked)
     asked.return_value.run.return_value = iter(())
     assert not list(transcribe("a.wav"))
     (request,) = asked.call_args.args
     command, _ = batch_request(BatchOptions(files=["a.wav"]))
-    assert request.others
+    assert [one.name for one in (request.drafter, *request.others)] == [
+        "whisper-tiny.en",
+        "whisper-tiny.en-24k",
+    ]
     assert request == replace(command, timed=True)
 
 
