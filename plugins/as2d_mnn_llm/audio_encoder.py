@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
 from as2d_cli.features import heard_frames
-from as2d_cli.native import import_native
+from as2d_cli.native import import_native, stdout_to
 from as2d_cli.types import Features
 
 Encode: TypeAlias = Callable[[Features], NDArray[np.float32]]
@@ -41,8 +42,9 @@ class AudioGraph:
         weights = path.with_name(f"{path.name}.weight")
         if not path.is_file():
             raise ModelError(f"{path}: missing: the export has no audio encoder", "export the model with it")
-        import_native("_mnncengine")
-        from MNN import expr, nn  # not at the top: importing it prints
+        with Path(os.devnull).open("wb") as nowhere, stdout_to(nowhere.fileno()):
+            import_native("_mnncengine")
+            from MNN import expr, nn  # importing it prints
 
         settings = {"backend": "CPU", "numThread": threads, "precision": "high", "memory": memory}
         self._path, self._expr = path, expr

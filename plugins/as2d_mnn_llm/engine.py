@@ -10,6 +10,7 @@ workers and conversions have that pointed away.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from as2d_cli.decoding.greedy import best_of_rows
 from as2d_cli.errors import ModelError
 from as2d_cli.json_files import read_model_json
-from as2d_cli.native import import_native
+from as2d_cli.native import import_native, stdout_to
 from as2d_cli.types import TokenIds
 
 Memory = Literal["low", "high"]
@@ -44,9 +45,6 @@ class Engine:
         """
         _check_files(folder)
         self.folder = folder
-        import_native("_mnncengine")
-        import MNN.llm  # not at the top: importing it prints
-
         ours = {
             "thread_num": threads,
             "memory": memory,
@@ -55,16 +53,20 @@ class Engine:
             "speculative_type": "lookahead",  # never used as such: it makes logits of all rows available
             "draft_predict_length": MAX_ROWS - 1,
         }
-        self._wrapper = MNN.llm.create(str(folder / "config.json"))
-        self._wrapper.set_config({**ours, **(settings or {})})
-        self._native = self._wrapper._c_obj
         self._output: Any = None  # its logits are valid as long as it lives and no other pass is run
         self._length = 0
         self._turn = 0
-        try:
-            loaded = self._native.load()
-        except (RuntimeError, SystemError) as error:
-            raise ModelError(f"{folder}: MNN cannot load it: {error}", _HINT) from error
+        with Path(os.devnull).open("wb") as nowhere, stdout_to(nowhere.fileno()):  # MNN prints what it finds
+            import_native("_mnncengine")
+            import MNN.llm
+
+            self._wrapper = MNN.llm.create(str(folder / "config.json"))
+            self._wrapper.set_config({**ours, **(settings or {})})
+            self._native = self._wrapper._c_obj
+            try:
+                loaded = self._native.load()
+            except (RuntimeError, SystemError) as error:
+                raise ModelError(f"{folder}: MNN cannot load it: {error}", _HINT) from error
         if not loaded:
             raise ModelError(f"{folder}: MNN cannot load it", _HINT)
 
