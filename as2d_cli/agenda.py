@@ -51,8 +51,8 @@ class Agenda:
         source, name = outputs.source, outputs.input.name
         if outputs.input.error is not None:
             return FileOutcome(source, error=outputs.input.error)
-        if outputs.input.stream is None and address(source) is None and not os.path.lexists(source):
-            return FileOutcome(source, error=AudioError(f"{name}: no such file"))
+        if outputs.input.stream is None and address(source) is None and (why := _absence(source)):
+            return FileOutcome(source, error=AudioError(f"{name}: {why}"))
         if outputs.error is not None:
             return FileOutcome(source, error=outputs.error)
         try:
@@ -86,6 +86,17 @@ class Agenda:
         if due:
             return Due(outputs, due, paths, notes)
         return FileOutcome(outputs.source, kept=paths, notes=notes)
+
+
+def _absence(source: Path) -> str | None:
+    """Return why a file cannot be had; None if it is there, or a link to nothing is."""
+    try:
+        source.lstat()
+    except FileNotFoundError:
+        return "no such file"
+    except OSError as error:  # it may well be there, in a folder that is not to be looked into
+        return f"cannot be opened: {reason(error)}"
+    return None
 
 
 def clear_remains(plans: Iterable[Outputs]) -> None:

@@ -158,6 +158,12 @@ def test_inputs_and_prompts_that_make_no_sense_are_refused(scripted, sound, tmp_
     assert "Traceback" not in err
 
 
+def test_a_name_that_cannot_be_looked_up_is_not_told_to_be_missing(scripted, tmp_path):
+    code, out, err = run(["x" * 300], tmp_path, b"")
+    assert (code, out) == (1, "")
+    assert "x: cannot be opened: File name too long" in err
+
+
 def test_empty_standard_input_is_a_failed_file_and_not_a_crash(scripted, tmp_path):
     code, out, err = run(["-"], tmp_path, b"")
     assert (code, out) == (1, "")
