@@ -129,7 +129,7 @@ def discard(folder: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise ModelError(f"{folder}: cannot be deleted: {error.strerror}") from error
+        raise ModelError(f"{folder}: cannot be deleted: {error.strerror or error}") from error
 
 
 def sha256_of(path: Path, progress: Callable[[int], None] | None = None) -> str:
@@ -170,7 +170,7 @@ def _stamps(source: PathSource) -> list[tuple[str, int, int]]:
             status = (source.directory / name).stat()
         except OSError as error:
             raise ModelError(
-                f"{source.directory / name}: {error.strerror}",
+                f"{source.directory / name}: {error.strerror or error}",
                 "check directory and files in your models.toml",
             ) from error
         stamps.append((name, status.st_size, status.st_mtime_ns))

@@ -76,7 +76,7 @@ def _hash(path: Path, stage: str, model: str, progress: Progress) -> str:
         total = path.stat().st_size
         return sha256_of(path, lambda done: progress(stage, done, total))
     except OSError as error:
-        raise ModelError(f"model {model!r}: {path}: {error.strerror}") from error
+        raise ModelError(f"model {model!r}: {path}: {error.strerror or error}") from error
 
 
 def _unavailable(model: str, cause: str) -> ModelError:

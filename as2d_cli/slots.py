@@ -139,7 +139,7 @@ def _created(sizes: Mapping[str, int]) -> list[SharedMemory]:
             memory.close()
             memory.unlink()
         raise ModelError(
-            f"there is no shared memory for the models' processes: {error.strerror}",
+            f"there is no shared memory for the models' processes: {error.strerror or error}",
             f"{sum(sizes.values()) / 1e6:.0f} MB are needed; containers take --shm-size",
         ) from error
     return made

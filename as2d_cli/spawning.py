@@ -98,7 +98,7 @@ def start(process: SpawnProcess) -> None:
         Path.cwd()
     except OSError as error:
         raise RequestError(
-            f"the current folder: {error.strerror}", "go to another one, as with cd"
+            f"the current folder: {error.strerror or error}", "go to another one, as with cd"
         ) from error
     with uninterrupted():  # the tracker of shared memory, too, must live on
         resource_tracker.ensure_running()  # now: its start unblocks signals

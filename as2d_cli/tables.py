@@ -113,7 +113,7 @@ def read_toml(file: Path) -> Table:
     try:
         return Table(file, "", tomllib.loads(file.read_text(encoding="utf-8-sig")))
     except OSError as error:
-        raise RegistryError(f"{file}: cannot be read: {error.strerror}") from error
+        raise RegistryError(f"{file}: cannot be read: {error.strerror or error}") from error
     except RecursionError as error:  # more brackets within brackets than Python follows
         raise RegistryError(f"{file}: not valid TOML: nested too deep") from error
     except ValueError as error:  # both bad TOML and bad UTF-8

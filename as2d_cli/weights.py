@@ -72,7 +72,9 @@ def remove(name: str, progress: Progress = silent) -> bool:
         with _lock(name, progress):
             cache.discard(cache.model_folder(name))
     except OSError as error:
-        raise ModelError(f"model {name!r} cannot be removed: {error.filename}: {error.strerror}") from error
+        raise ModelError(
+            f"model {name!r} cannot be removed: {error.filename}: {error.strerror or error}"
+        ) from error
     return True
 
 

@@ -64,7 +64,7 @@ def new(
     except FileExistsError as error:
         raise OutputError(f"{folder} is there already", "choose another name, or remove it") from error
     except OSError as error:
-        raise OutputError(f"{error.filename}: {error.strerror}") from error
+        raise OutputError(f"{error.filename}: {error.strerror or error}") from error
 
 
 def _check_name(name: str) -> None:

@@ -68,7 +68,7 @@ def _width(path: Path) -> int:
         with path.open("rb") as file:
             content = file.read(len(head) + 5)
     except OSError as error:
-        raise ModelError(f"{path}: {error.strerror}", "export or fetch the model anew") from error
+        raise ModelError(f"{path}: {error.strerror or error}", "export or fetch the model anew") from error
     width = int.from_bytes(content[len(head) :], "little")
     if not content.startswith(head) or len(content) != len(head) + 4 or not 2 < width <= _MAX_WIDTH:
         raise ModelError(f"{path}: not a width that can be", "export or fetch the model anew")

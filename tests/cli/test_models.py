@@ -140,6 +140,14 @@ def test_remove_deletes_a_model_that_the_registry_no_longer_knows(run):
     assert not cache.model_folder("forgotten").exists()
 
 
+def test_a_model_behind_a_link_is_not_removed_and_the_reason_is_told(run, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    cache.model_folder("little").parent.mkdir(parents=True, exist_ok=True)
+    cache.model_folder("little").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ModelError, match=r"little: cannot be deleted: .* symbolic link"):
+        run("remove", "little")
+
+
 @pytest.mark.parametrize("name", ["../weights", "unknown", ""])
 def test_remove_of_an_unknown_name_is_an_error_and_deletes_nothing(run, tmp_path, name):
     with pytest.raises(RegistryError):
