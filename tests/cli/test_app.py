@@ -57,6 +57,15 @@ def test_version_is_the_package_version(as2d):
     assert as2d("--version").out == f"as2d {__version__}\n"
 
 
+def test_the_package_can_be_run_as_the_command(as2d, scripted, sound):
+    source = sound("a.wav")
+    run = subprocess.run(
+        [sys.executable, "-m", "as2d_cli", "transcribe", source], check=False, capture_output=True, text=True
+    )
+    assert (run.returncode, run.stdout) == (0, as2d("transcribe", source).out)
+    assert run.stdout
+
+
 @pytest.mark.parametrize("command", ["transcribe", "models"])
 def test_every_command_has_help(as2d, command):
     ended = as2d(command, "-h")
