@@ -35,13 +35,17 @@ class Worker:
     def receive(self, patience_s: float | None = None) -> Message | None:
         """Return the next message, waiting for it; None once the process is gone.
 
-        A process that says nothing for `patience_s` is taken to hang, and killed.
+        A process that says nothing for `patience_s` is taken to hang, and killed; so is one whose pipe a
+        plugin has written into.
         """
         try:
             if patience_s is not None and not self.pipe.poll(patience_s):
                 self.kill()
             message: Message = self.pipe.recv()
         except (EOFError, OSError):
+            return None
+        except Exception:  # noqa: BLE001 - what is no message can fail in any way
+            self.kill()
             return None
         return message
 
