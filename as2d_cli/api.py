@@ -80,7 +80,8 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     to = None if translate_to is None else language_code(translate_to)
     registry = load_registry()
     target, ahead = registry.choose(model, drafter, "translate" if to else "transcribe")
-    formats = output_formats.split(",") if isinstance(output_formats, str) else output_formats
+    written = output_formats.split(",") if isinstance(output_formats, str) else output_formats
+    formats = [name.strip() for name in written]
     for name in formats:
         if name not in FORMATS:
             raise RequestError(f"there is no output format {name!r}", f"formats: {', '.join(FORMATS)}")

@@ -72,7 +72,7 @@ def test_a_translation_is_what_the_command_gives(as2d, scripted, sound, tmp_path
 def test_hotwords_and_prompt_are_joined_as_the_command_does(as2d, scripted, sound):
     source = sound("a.wav")
     (outcome,) = transcribe(source, prompt="about", hotwords=["the", "and"])
-    (same,) = transcribe(source, prompt="about", hotwords="the, and", output_formats="txt,srt")
+    (same,) = transcribe(source, prompt="about", hotwords="the, and", output_formats="txt, srt")
     assert same.transcript.text == outcome.transcript.text
     assert [path.suffix for path in same.written] == [".txt", ".srt"]
     said = as2d("transcribe", source, "--prompt", "about", "--hotwords", "the, and").out
