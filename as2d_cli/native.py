@@ -15,7 +15,7 @@ import os
 import struct
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -87,7 +87,9 @@ def stdout_to(descriptor: int) -> Iterator[None]:
     try:
         yield
     finally:
-        sys.stdout.flush()
+        with suppress(OSError):
+            sys.stdout.flush()
         ctypes.CDLL(None).fflush(None)  # C has a buffer of its own, which may be flushed at exit only
-        os.dup2(saved, 1)
-        os.close(saved)
+        with suppress(OSError):  # a plugin may have closed every file
+            os.dup2(saved, 1)
+            os.close(saved)

@@ -109,14 +109,18 @@ def serving(pipe: Connection) -> Iterator[None]:
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass
     except As2dError as error:
-        pipe.send(Failed(LOADING, error))
+        _give_up(pipe, error)
     except BaseException as error:  # whatever a plugin may raise: one line from the main process
         if os.environ.get("AS2D_DEBUG"):
             raise
         plugins.show_where(error)
-        with suppress(OSError):
-            pipe.send(Failed(LOADING, ModelError(f"a model failed: {described(error)}")))
+        _give_up(pipe, ModelError(f"a model failed: {described(error)}"))
         raise SystemExit(1) from error
+
+
+def _give_up(pipe: Connection, error: As2dError) -> None:
+    with suppress(OSError):  # the main process may be gone, or a plugin have closed the pipe
+        pipe.send(Failed(LOADING, error))
 
 
 def _jobs(pipe: Connection, measure: Callable[[Measure], TargetCosts | DraftCosts]) -> Iterator[Job]:
