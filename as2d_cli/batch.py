@@ -57,7 +57,6 @@ class Batch:
         self._began: float | None = None
         self._engines: Here | Fleet | None = None
         self._wanted = Request()
-        self._compares = request.compare and self._drafter is not None
         self._due: list[Due] = []
 
     def run(self) -> Generator[FileOutcome, None, None]:
@@ -83,7 +82,7 @@ class Batch:
     def report(self, *, interrupted: bool = False) -> RunReport:
         """Return what has been done so far."""
         engines = self._engines
-        found = engines.comparison if engines and self._compares else None
+        found = engines.comparison if engines and self._request.compares else None
         nodes = engines.nodes if engines else ()
         wall_s = self._report.wall_s if self._began is None else time.perf_counter() - self._began
         return replace(

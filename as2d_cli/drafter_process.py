@@ -8,7 +8,7 @@ from as2d_cli import plugins
 from as2d_cli.decoding.protocols import DrafterSpec, TargetSpec
 from as2d_cli.messages import LOADING, Attach, DrafterReady, Failed, Job, ModelRef
 from as2d_cli.processes import MAX_DEATHS, Worker
-from as2d_cli.types import FRAMES_PER_S, Request
+from as2d_cli.types import Request
 from as2d_cli.workers import run_drafter
 
 MAX_WAITING = 8
@@ -35,7 +35,7 @@ class DrafterProcess:
         self._target_spec = target
         message = self.worker.receive(_LOADING_S)
         if isinstance(message, DrafterReady):
-            reason = message.spec.features.flaw(target.features.n_frames / FRAMES_PER_S)
+            reason = message.spec.features.flaw(target.features.length_s)
             if reason is None:
                 self.spec = message.spec
                 return message.spec

@@ -29,7 +29,7 @@ class Here:
         """Decode with an engine that is ready for what is asked."""
         self._ready, self._vad = ready, asked.vad
         self._guard = ready.guard()
-        self._compared = Compared(ready.engine) if asked.compare and asked.able_drafters else None
+        self._compared = Compared(ready.engine) if asked.compares else None
 
     @property
     def budget(self) -> Budget | None:

@@ -93,3 +93,10 @@ def stdout_to(descriptor: int) -> Iterator[None]:
         with suppress(OSError):  # a plugin may have closed every file
             os.dup2(saved, 1)
             os.close(saved)
+
+
+@contextmanager
+def stdout_to_nobody() -> Iterator[None]:
+    """Have what is printed to file descriptor 1 be lost, also by native code: MNN prints what it finds."""
+    with Path(os.devnull).open("wb") as nowhere, stdout_to(nowhere.fileno()):
+        yield

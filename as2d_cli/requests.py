@@ -131,6 +131,11 @@ class BatchRequest:
         return "translate" if self.translate_to else "transcribe"
 
     @property
+    def compares(self) -> bool:
+        """Whether windows are decoded both ways: there must be a drafter that can do what is asked for."""
+        return self.compare and bool(self.able_drafters)
+
+    @property
     def able_drafters(self) -> tuple[ModelEntry, ...]:
         """The drafter and the others, but those that are known to be unable to do what is asked for."""
         task = Request(self.task, to=self.translate_to or "").in_language(self.language).task

@@ -102,6 +102,11 @@ class FeatureSpec:
         """(n_mels, n_frames)."""
         return (self.n_mels, self.n_frames)
 
+    @property
+    def length_s(self) -> float:
+        """Longest audio that it takes in, seconds."""
+        return self.n_frames / FRAMES_PER_S
+
     def flaw(self, longest_s: float) -> str | None:
         """Return why windows of up to so many seconds cannot be given, None if they can."""
         if self == NOTHING_HEARD:

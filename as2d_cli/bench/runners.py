@@ -21,7 +21,7 @@ from as2d_cli.measure import peak_bytes_of
 from as2d_cli.messages import Attach, DecodeSettings, Done, DrafterReady, Failed, Job, ModelRef
 from as2d_cli.processes import PATIENCE_S, Worker
 from as2d_cli.slots import SlotLayout, Slots
-from as2d_cli.types import FRAMES_PER_S, Features, FeatureSpec, WindowResult
+from as2d_cli.types import Features, FeatureSpec, WindowResult
 
 M = TypeVar("M")
 
@@ -100,7 +100,7 @@ class PairRunner:
             in_turn = replace(drafter, threads=target.threads)
             self._worker = _started(stack, "baseline", run_pair, target, in_turn)
             ready = _answer(self._worker, PairReady)
-            if flaw := ready.drafter.features.flaw(ready.target.features.n_frames / FRAMES_PER_S):
+            if flaw := ready.drafter.features.flaw(ready.target.features.length_s):
                 raise PluginError(f"drafter {drafter.entry.name!r} cannot be used: {flaw}")
             self._slots = Slots(SlotLayout(SLOTS, ready.target.features, ready.drafter.features))
             stack.callback(self._slots.unlink)

@@ -86,8 +86,7 @@ class Station:
             return error
         self._guard = self._ready.guard()
         engine = self._ready.engine
-        compares = self._asked.compare and self._asked.able_drafters
-        self._compared = Compared(engine) if compares else None
+        self._compared = Compared(engine) if self._asked.compares else None
         return Loaded(
             self._ready.request,
             engine.target_spec,

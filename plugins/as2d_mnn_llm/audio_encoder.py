@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
 from as2d_cli.features import heard_frames
-from as2d_cli.native import import_native, stdout_to
+from as2d_cli.native import import_native, stdout_to_nobody
 from as2d_cli.types import Features
 
 Encode: TypeAlias = Callable[[Features], NDArray[np.float32]]
@@ -42,7 +41,7 @@ class AudioGraph:
         weights = path.with_name(f"{path.name}.weight")
         if not path.is_file():
             raise ModelError(f"{path}: missing: the export has no audio encoder", "export the model with it")
-        with Path(os.devnull).open("wb") as nowhere, stdout_to(nowhere.fileno()):
+        with stdout_to_nobody():
             import_native("_mnncengine")
             from MNN import expr, nn  # importing it prints
 

@@ -10,7 +10,6 @@ workers and conversions have that pointed away.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from as2d_cli.decoding.greedy import best_of_rows
 from as2d_cli.errors import ModelError
 from as2d_cli.json_files import read_model_json
-from as2d_cli.native import import_native, stdout_to
+from as2d_cli.native import import_native, stdout_to_nobody
 from as2d_cli.types import TokenIds
 
 Memory = Literal["low", "high"]
@@ -56,7 +55,7 @@ class Engine:
         self._output: Any = None  # its logits are valid as long as it lives and no other pass is run
         self._length = 0
         self._turn = 0
-        with Path(os.devnull).open("wb") as nowhere, stdout_to(nowhere.fileno()):  # MNN prints what it finds
+        with stdout_to_nobody():  # MNN prints what it finds
             import_native("_mnncengine")
             import MNN.llm
 

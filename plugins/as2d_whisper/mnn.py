@@ -6,7 +6,6 @@ integer, and prints to file descriptor 1 when it starts.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
-from as2d_cli.native import import_native, stdout_to
+from as2d_cli.native import import_native, stdout_to_nobody
 
 _MEMORY_LOW = 2  # keep quantised weights quantised
 
@@ -72,7 +71,7 @@ class Graph:
         for file in (path, weights):
             if not file.is_file():
                 raise ModelError(f"{file}: missing", "as2d models verify, then as2d models pull")
-        with Path(os.devnull).open("wb") as nowhere, stdout_to(nowhere.fileno()):
+        with stdout_to_nobody():
             import_native("_mnncengine")
             from MNN import nn  # importing it prints
 
