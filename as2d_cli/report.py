@@ -43,9 +43,9 @@ class NodeReport:
             "node": self.name,
             "engines": self.engines,
             "threads": self.threads,
-            "audio_s": round(self.audio_s, 3),
-            "wall_s": round(self.wall_s, 3),
-            "rtfx": round(self.rtfx, 3),
+            "audio_s": _rounded(self.audio_s),
+            "wall_s": _rounded(self.wall_s),
+            "rtfx": _rounded(self.rtfx),
             "budget": self.budget and asdict(self.budget),
         }
 
@@ -167,16 +167,16 @@ class RunReport:
             "failed": self.failed,
             "interrupted": self.interrupted,
             "budget": self.budget and asdict(self.budget),
-            "predicted_plain_s": round(self.predicted_plain_s, 3),
+            "predicted_plain_s": _rounded(self.predicted_plain_s),
             "paused_windows": self.paused_windows,
             "stopped": self.stopped,
-            "audio_s": round(self.audio_s, 3),
+            "audio_s": _rounded(self.audio_s),
             "silent_windows": self.silent_windows,
             "doubtful_windows": self.doubtful_windows,
-            "wall_s": round(self.wall_s, 3),
-            "load_s": round(self.load_s, 3),
-            "rtfx": round(self.rtfx, 3),
-            "shares": {name: round(share, 4) for name, share in self.shares.items()},
+            "wall_s": _rounded(self.wall_s),
+            "load_s": _rounded(self.load_s),
+            "rtfx": _rounded(self.rtfx),
+            "shares": {name: _rounded(share) for name, share in self.shares.items()},
             "stats": stats_dict(self.stats),
             "nodes": [node.as_dict() for node in self.nodes],
             "comparison": self.comparison and _comparison_dict(self.comparison, self.differing),
@@ -240,7 +240,7 @@ def _choice(budget: Budget) -> str:
 def stats_dict(stats: DecodeStats) -> dict[str, Any]:
     """Return decode statistics as plain values, ratios included, for JSON."""
     values = {**asdict(stats), "tokens_per_step": stats.tokens_per_step, "acceptance": stats.acceptance}
-    return {name: round(value, 4) for name, value in values.items()}
+    return {name: _rounded(value) for name, value in values.items()}
 
 
 def _comparison_lines(found: Comparison) -> list[str]:
@@ -271,11 +271,16 @@ def _comparison_dict(found: Comparison, differing: tuple[str, ...]) -> dict[str,
         "identical": found.identical,
         "undecided": found.undecided,
         "slower": found.slower,
-        "drafted_s": round(found.drafted_s, 3),
-        "target_only_s": round(found.plain_s, 3),
-        "speedup": round(found.speedup, 4),
+        "drafted_s": _rounded(found.drafted_s),
+        "target_only_s": _rounded(found.plain_s),
+        "speedup": _rounded(found.speedup),
         "differing": list(differing),
     }
+
+
+def _rounded(value: float) -> float:
+    """Return it as a report holds all figures, so that equal ones stay equal, and the greater no less."""
+    return round(value, 4)
 
 
 def _count(number: int, noun: str) -> str:

@@ -128,6 +128,16 @@ def test_as_data_it_holds_the_ratios_and_what_they_are_made_of():
     assert data["comparison"] is None
 
 
+@pytest.mark.parametrize("seconds", [2.09124, 2.09156])
+def test_the_same_time_is_the_same_figure_in_every_place_of_the_data(seconds):
+    found = Comparison(windows=1, identical=1, drafted_s=seconds, plain_s=seconds)
+    spent = replace(RUN.stats, wall_s=seconds)
+    data = replace(RUN, wall_s=seconds, stats=spent, comparison=found).as_dict()
+    assert data["wall_s"] == data["stats"]["wall_s"] == data["comparison"]["drafted_s"]
+    node = NodeReport("one", 1, 2, audio_s=60.0, wall_s=seconds, budget=None)
+    assert node.as_dict()["wall_s"] == data["wall_s"]
+
+
 CHOSEN = Budget(
     True, "drafts would save 20%", "hearer", cap=7, decode_threads=1, saving=0.25, plain_s=1.2, drafted_s=0.9
 )
