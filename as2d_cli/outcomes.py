@@ -87,13 +87,11 @@ def _stats(steps: Sequence[Step], course: Course) -> DecodeStats:
 def trace(session: TargetSession, draft: DraftReader, steps: Sequence[Step], began: float) -> WindowTrace:
     """Return the time line of a window that was decoded with `draft`."""
     count = draft.snapshot()
-    shift_s = time.perf_counter() - time.monotonic()  # drafts are timed by the clock that processes share
-    begun_s = None if draft is EMPTY else draft.begun_s
     return WindowTrace(
         began_s=began,
         steps=tuple(steps),
         max_tokens=session.max_tokens,
         draft=tuple(draft.ids(0, count)),
-        published_s=tuple(shift_s + draft.origin_s + ms / 1e3 for ms in draft.times_ms(0, count)),
-        draft_began_s=None if begun_s is None else begun_s + shift_s,
+        published_s=tuple(draft.origin_s + ms / 1e3 for ms in draft.times_ms(0, count)),
+        draft_began_s=None if draft is EMPTY else draft.begun_s,
     )

@@ -1,15 +1,16 @@
 """What becomes of a window, where the target tells of it what cannot be."""
 
 import json
+import time
 from math import inf, nan
 
 import numpy as np
 import pytest
 
 from as2d_cli.errors import DecodeError
-from as2d_cli.outcomes import Course, conclude
+from as2d_cli.outcomes import Course, conclude, trace
 from as2d_cli.types import Request, Step, Word
-from as2d_scripted import ScriptedTarget
+from as2d_scripted import ScriptedTarget, finished_draft
 
 TARGET = ScriptedTarget()
 
@@ -38,3 +39,11 @@ def test_numbers_of_numpy_become_plain_ones_and_a_probability_that_is_none_is_le
     (word,) = concluded(Word(" so", np.float32(0.5), np.int64(1), np.float32(nan), [np.int64(3)])).words
     assert word == Word(" so", 0.5, 1.0, None, (3,))
     assert json.dumps(word.tokens) == "[3]"
+
+
+def test_moments_of_a_window_and_of_its_draft_are_by_one_clock(monkeypatch):
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)  # another clock, or one looked at a little later
+    session = TARGET.open(np.zeros(TARGET.spec.features.shape, np.float32), Request())
+    began = time.perf_counter()
+    found = trace(session, finished_draft([1, 2], 10), [], began)
+    assert began <= found.draft_began_s <= found.published_s[0] <= found.published_s[1] < time.perf_counter()

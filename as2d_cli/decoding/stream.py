@@ -24,7 +24,7 @@ from as2d_cli.types import TokenIds
 
 Buffer: TypeAlias = bytearray | memoryview
 Clock: TypeAlias = Callable[[], float]
-"""Returns seconds; the same origin in all processes (`time.monotonic` has one), or a virtual clock."""
+"""Returns seconds; the same origin in all processes (`time.perf_counter` has one), or a virtual clock."""
 
 MAX_EPOCH = 2**31 - 1
 _HEADER_WORDS = 8
@@ -66,7 +66,7 @@ class DraftStream:
     Raises DecodeError if the buffer is too small, read-only or not aligned to 8 bytes.
     """
 
-    def __init__(self, buffer: Buffer | None, capacity: int, clock: Clock = time.monotonic) -> None:
+    def __init__(self, buffer: Buffer | None, capacity: int, clock: Clock = time.perf_counter) -> None:
         needed = self.bytes_needed(capacity)
         if buffer is None or memoryview(buffer).nbytes < needed:  # None: closed shared memory
             raise DecodeError(f"a draft stream of {capacity} tokens needs {needed} bytes")
@@ -75,7 +75,7 @@ class DraftStream:
         self._map(buffer)
 
     @classmethod
-    def in_memory(cls, capacity: int, clock: Clock = time.monotonic) -> DraftStream:
+    def in_memory(cls, capacity: int, clock: Clock = time.perf_counter) -> DraftStream:
         """Return a slot in memory that no other process sees."""
         return cls(bytearray(cls.bytes_needed(capacity)), capacity, clock)
 
