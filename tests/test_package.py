@@ -100,7 +100,7 @@ def test_the_metadata_are_valid_and_tell_what_pyproject_does(wheel):
     assert told.license_expression == "MIT AND CC-BY-SA-4.0"
     assert f"{folder}/licenses/LICENSE" in wheel
     points = wheel[f"{folder}/entry_points.txt"].decode()
-    assert "as2d = as2d_cli.cli.app:main" in points
+    assert "as2d = as2d_cli.__main__:main" in points
     assert "[as2d.v1]" in points
 
 
