@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from hypothesis import HealthCheck, settings
 
 from as2d_cli.measure import ROWS, DraftCosts, PairCosts, TargetCosts
 
@@ -21,6 +22,13 @@ AS2D = Path(sys.executable).with_name("as2d")
 SPEECH = Path(__file__).parent / "data" / "jfk.flac"
 TARGET = {"seed": 1, "words": 40, "encode_ms": 100.0, "step_ms": 2.0}  # drafts have time to come
 DRAFTER = {"seed": 1, "words": 40, "error_rate": 0.1}
+
+# Whether a change passes must hang neither on chance nor on what else the machine does: the same examples in
+# every run, however long they take. `--hypothesis-profile=default` draws new ones.
+settings.register_profile(
+    "as2d", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("as2d")
 
 
 @dataclass(frozen=True)

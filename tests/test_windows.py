@@ -39,7 +39,7 @@ def level_db(samples):
     return 10 * np.log10(np.mean(samples**2) + 1e-10)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seconds=st.floats(0, 130),
     seed=st.integers(0, 1000),

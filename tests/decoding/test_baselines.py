@@ -519,7 +519,7 @@ def test_a_follower_in_a_thread_of_its_own_changes_no_text(seed):
 tokens = st.integers(0, 11)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_no_coupled_mode_changes_the_text(data):
     script = data.draw(st.lists(tokens, max_size=50), label="script")

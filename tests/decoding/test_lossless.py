@@ -120,7 +120,7 @@ def plain(script, max_tokens):
     return text[: min(text.index(END) + 1, max_tokens)]
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(st.data())
 def test_any_draft_any_timing_any_budget_and_any_aligner_give_the_targets_own_tokens(data):
     """Wrong places, odd drafts, ends, late publishes, timing and limits in one property."""

@@ -85,7 +85,7 @@ drafts = st.lists(st.tuples(st.integers(0, 3), st.integers(0, VOCAB - 1), st.flo
 policies = st.sampled_from([lambda: FixedBudget(3), lambda: FixedBudget(30), own])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(drafts, policies, st.integers(0, 20), st.sampled_from([s for s in DraftState if s.finished]))
 def test_replay_and_a_live_run_on_the_same_virtual_clock_are_equal_step_by_step(draft, policy, words, final):
     tokens = (*range(1, 20 + words), END)
