@@ -252,7 +252,7 @@ def test_a_window_tells_its_time_line_if_asked(plain):
         assert [token for step in trace.steps for token in step.tokens] == list(outcome.result.tokens)
         assert len(trace.draft) == len(trace.published_s) >= stats.accepted > 0
         assert trace.draft_began_s <= min(trace.published_s)
-        assert max(trace.published_s) <= trace.began_s + stats.wall_s + 0.01
+        assert trace.published_s[stats.accepted - 1] <= moments[-1], "what was accepted had been published"
 
 
 def test_without_a_draft_the_time_line_has_none():
@@ -458,7 +458,7 @@ def test_other_threads_for_the_passes_are_another_process_and_the_same_text(plai
 def test_drafts_run_ahead_into_the_next_windows_and_files(plain):
     unused = DecodeSettings(cap=0)  # the target takes its time
     given = [replace(task, traced=True, decode=unused) for task in (*tasks(3, group=0), *tasks(3, group=1))]
-    pace = settings({"encode_ms": 50.0, "step_ms": 15.0}, {"start_delay_ms": 10.0, "delay_ms": 0.5})
+    pace = settings({"encode_ms": 400.0, "step_ms": 8.0}, {"start_delay_ms": 10.0, "delay_ms": 0.5})
     with Engine(pace) as engine:
         traces = [outcome.result.trace for outcome in engine.run(given)]
     assert traces[0].draft_began_s < traces[0].steps[0].began_s, "before the target has heard the window"

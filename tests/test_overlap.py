@@ -88,13 +88,13 @@ def test_what_goes_wrong_in_a_piece_is_raised():
 
 
 class Slow(MemoryFileSystem):
-    """A store in memory that takes its time, and can be full."""
+    """A store in memory that takes nothing until it is to take two at a time, and can be full."""
 
     protocol = "slow"
     store: dict = {}  # noqa: RUF012 - as fsspec has it
     pseudo_dirs = [""]  # noqa: RUF012
     taking: set = set()  # noqa: RUF012
-    most = 0
+    together = threading.Event()
 
     @classmethod
     def _strip_protocol(cls, path):
@@ -104,8 +104,9 @@ class Slow(MemoryFileSystem):
         if path.endswith("3.txt"):
             raise OSError("full")
         self.taking.add(path)
-        Slow.most = max(self.most, len(self.taking))
-        time.sleep(0.5)
+        if len(self.taking) > 1:
+            self.together.set()
+        self.together.wait(20)
         self.taking.remove(path)
         super().pipe_file(path, value, **options)
 
@@ -134,7 +135,7 @@ def test_outputs_of_a_cluster_are_put_side_by_side_in_order_and_none_is_lost(scr
 
     outcomes, report = run()
     assert [str(one.source) for one in outcomes] == given
-    assert Slow.most > 1
+    assert Slow.together.is_set()
     failed = outcomes.pop(3)
     assert failed.error.message == "slow://texts/3.txt: cannot be written: full"
     for one in outcomes:

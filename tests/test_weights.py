@@ -246,24 +246,27 @@ def wait_for_half_a_model(entry: ModelEntry) -> Path:
 
 
 def test_a_second_process_waits_for_the_first_and_uses_its_model(entry, tmp_path):
-    entry = with_mode(entry, "slow", seconds=1.5)
+    entry = with_mode(entry, "slow", until=str(tmp_path / "go on"))
     first = start(entry, tmp_path)
     wait_for_half_a_model(entry)
     second = start(entry, tmp_path)
-    (path, notes), (path_again, notes_again) = first.communicate(timeout=60), second.communicate(timeout=60)
+    noted = second.stderr.readline()
+    (tmp_path / "go on").touch()
+    (path, notes), (path_again, more) = first.communicate(timeout=60), second.communicate(timeout=60)
     assert path == path_again == f"{weights.find(entry)}\n"
     assert notes == "converting little\n"
-    assert notes_again == "waiting for another process that works on little\n"
+    assert noted + more == "waiting for another process that works on little\n"
 
 
 @POSIX_ONLY
 def test_a_killed_process_leaves_no_half_made_model_in_use_and_no_lock(entry, tmp_path):
-    entry = with_mode(entry, "slow", seconds=1.0)
+    entry = with_mode(entry, "slow", until=str(tmp_path / "go on"))
     process = start(entry, tmp_path)
     wait_for_half_a_model(entry)
     process.send_signal(signal.SIGKILL)
     process.wait(timeout=60)
     assert weights.find(entry) is None
+    (tmp_path / "go on").touch()
     folder = weights.ensure(entry)  # while the orphaned conversion may still be writing
     process.communicate(timeout=60)
     assert leftovers(entry) == [folder.name]

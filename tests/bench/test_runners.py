@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -99,8 +100,8 @@ def test_drafts_change_no_token_in_any_as2d_mode_and_alone_they_have_no_head_sta
     assert all(tokens(run) == plain for run in runs.values())
     assert max(step.proposed for result in runs["as2d-4"].results for step in result.trace.steps) == 4
     assert runs["as2d-23"].results[-1].trace.draft_began_s < runs["as2d-23"].results[-1].trace.began_s
-    alone = [result.trace for result in runs["as2d-23-alone"].results]
-    assert all(trace.draft_began_s > trace.began_s - 0.05 for trace in alone)
+    for before, after in pairwise(runs["as2d-23-alone"].results):
+        assert after.trace.draft_began_s > before.trace.began_s + before.stats.wall_s
     assert (len(ids["plain"]), len(ids["as2d"])) == (1, 2)
 
 
@@ -118,13 +119,11 @@ def test_a_drafter_that_fails_fails_its_baseline(drafter, message, mode):
 
 
 def test_a_drafter_that_hangs_fails_its_baseline(monkeypatch):
-    monkeypatch.setattr(runners, "PATIENCE_S", 8.0)
     hanging = scripted("hearer", {"start_delay_ms": 3_600_000.0})
-    with (
-        PairRunner(scripted("speaker", {}), hanging, DecodeSettings(), coupled=False) as runner,
-        pytest.raises(ModelError, match="ended by signal 9"),
-    ):
-        runner.run(Mode("sd-4", "serial", "hearer"), tasks(1))
+    with PairRunner(scripted("speaker", {}), hanging, DecodeSettings(), coupled=False) as runner:
+        monkeypatch.setattr(runners, "PATIENCE_S", 1.0)  # not before: to load takes its time
+        with pytest.raises(ModelError, match="ended by signal 9"):
+            runner.run(Mode("sd-4", "serial", "hearer"), tasks(1))
 
 
 def test_what_cannot_be_loaded_says_why_and_leaves_no_process():

@@ -42,11 +42,9 @@ def gs(monkeypatch):
     import gcsfs  # reads it; commands do without
     from gcp_storage_emulator.server import create_server
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = create_server("127.0.0.1", port, in_memory=True, default_bucket="texts")
+    server = create_server("127.0.0.1", 0, in_memory=True, default_bucket="texts")
     server.start()
+    port = server._api._httpd.server_port  # a port that was free a moment ago may be taken by now
     monkeypatch.delenv("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT")
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{port}")
     yield gcsfs.GCSFileSystem(token="anon", endpoint_url=f"http://127.0.0.1:{port}", use_listings_cache=False)

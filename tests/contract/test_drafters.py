@@ -66,7 +66,7 @@ def will_not_close(draft):
 
 class LeavesAThread(GoesOnAfterClosing):
     def __next__(self):
-        threading.Thread(target=time.sleep, args=(3,), daemon=True).start()
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
         return next(self.draft)
 
     def close(self):

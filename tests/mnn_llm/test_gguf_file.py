@@ -60,7 +60,7 @@ def test_a_file_cut_off_anywhere_is_an_error_naming_it(sound, tmp_path):
             GgufFile(cut)
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     ("content", "why"),
     [

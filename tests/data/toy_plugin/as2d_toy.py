@@ -1,9 +1,10 @@
-"""A plugin whose models are text files; the option `mode` makes its conversion go wrong."""
+"""A plugin whose models are text files; the option `mode` makes its conversion go wrong, or wait."""
 
 import os
 import signal
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 from as2d_cli.errors import ModelError
@@ -31,13 +32,19 @@ def as2d_convert(entry, source, destination):
     if mode == "leave":
         os._exit(0)
     if mode == "slow":
-        time.sleep(float(entry.options["seconds"]))
+        _wait_for(Path(entry.options["until"]))
     words = [path.read_text() for path in sorted(source.glob("*.txt"))]
     (destination / "half.bin").rename(destination / "whole.bin")
     (destination / "pid").write_text(str(os.getpid()))
     (destination / "inner").mkdir()
     (destination / "inner" / "words").write_text(" ".join(words).upper())
     return True
+
+
+def _wait_for(path):
+    end = time.monotonic() + 120
+    while not path.exists() and time.monotonic() < end:
+        time.sleep(0.02)
 
 
 @hookimpl
