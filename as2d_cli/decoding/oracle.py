@@ -6,7 +6,7 @@ before they divide.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,8 +58,6 @@ class Verdict:
 class Hindsight:
     """The best choices known afterwards."""
 
-    best: tuple[int, ...]
-    """Column of the fastest choice of each window; the first one on a tie."""
     oracle: Verdict
     static: int
     """Column of the choice that is fastest when kept for all windows."""
@@ -73,11 +71,7 @@ def new_controller(choice: Choice, costs: StepCosts) -> Policy:
     return Controller(StepCosts(costs.table(False), costs.table(True)), cap=choice.cap)
 
 
-def catalog_times(
-    choices: Sequence[Choice],
-    recordings: Mapping[Setup, Recording],
-    policy: Callable[[Choice, StepCosts], Policy] = new_controller,
-) -> Floats:
+def catalog_times(choices: Sequence[Choice], recordings: Mapping[Setup, Recording]) -> Floats:
     """Replay every window with every choice; return times in ms, shape (windows, choices).
 
     Drafters get no head start, so that windows do not depend on each other; each choice has one
@@ -88,7 +82,7 @@ def catalog_times(
     columns = []
     for choice in choices:
         recording = recordings[choice.setup]
-        own, drafted = policy(choice, recording.costs.steps), choice.setup.drafter is not None
+        own, drafted = new_controller(choice, recording.costs.steps), choice.setup.drafter is not None
         columns.append(
             [replay(window, recording.costs, own, drafted=drafted).total_ms for window in recording.windows]
         )
@@ -102,19 +96,14 @@ def hindsight(times: Floats) -> Hindsight:
         raise DecodeError(f"an oracle needs times by window and choice, not an array of shape {times.shape}")
     static = int(times.sum(axis=0).argmin())
     return Hindsight(
-        best=tuple(times.argmin(axis=1).tolist()),
         oracle=judge(times.min(axis=1), times),
         static=static,
         best_static=judge(times[:, static], times),
     )
 
 
-def judge(own_ms: Floats, times: Floats, *, tolerance: float = 0.0) -> Verdict:
-    """Judge window times `own_ms`, shape (windows,), against `times`.
-
-    A window counts as slower if it took over (1 + `tolerance`) times target-only's time. Raises
-    DecodeError if the window counts differ.
-    """
+def judge(own_ms: Floats, times: Floats) -> Verdict:
+    """Judge window times `own_ms`, shape (windows,), against `times`. Raises DecodeError if counts differ."""
     if own_ms.shape != times.shape[:1]:
         raise DecodeError(f"{own_ms.shape} window times cannot be judged against {times.shape}")
     total = float(own_ms.sum())
@@ -122,7 +111,7 @@ def judge(own_ms: Floats, times: Floats, *, tolerance: float = 0.0) -> Verdict:
         total_ms=total,
         speedup=float(times[:, 0].sum()) / total,
         of_oracle=float(times.min(axis=1).sum()) / total,
-        slower=float((own_ms > (1 + tolerance) * times[:, 0]).mean()),
+        slower=float((own_ms > times[:, 0]).mean()),
     )
 
 

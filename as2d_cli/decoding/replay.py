@@ -13,7 +13,7 @@ import numpy as np
 
 from as2d_cli.decoding.align import Aligner
 from as2d_cli.decoding.controller import Policy, StepCosts
-from as2d_cli.decoding.loop import Alignment, decode
+from as2d_cli.decoding.loop import decode
 from as2d_cli.decoding.stream import EMPTY, DraftState, DraftStream
 from as2d_cli.decoding.virtual import Duet, PacedReader
 from as2d_cli.errors import DecodeError
@@ -79,10 +79,6 @@ class Replay:
     steps: tuple[Step, ...]
     encoded_ms: float
     """When decoding began."""
-    passes_ms: tuple[tuple[float, float], ...]
-    """Begin and end of each target pass."""
-    published_ms: tuple[float, ...]
-    """When the draft tokens appeared that did before the window's end; negative in a head start."""
     total_ms: float
 
     @property
@@ -96,7 +92,6 @@ def replay(
     costs: ReplayCosts,
     policy: Policy,
     *,
-    aligner: Alignment | None = None,
     drafted: bool = True,
     head_start_ms: float = 0.0,
 ) -> Replay:
@@ -114,16 +109,10 @@ def replay(
     encoded_s = duet.target()
     session = _RecordedSession(window, costs.steps, duet)
     steps = []
-    for step in decode(session, draft, aligner or Aligner(), policy, end_id=window.end_id, clock=duet.target):
+    for step in decode(session, draft, Aligner(), policy, end_id=window.end_id, clock=duet.target):
         steps.append(step)
         duet.work(costs.control_ms / 1e3, costs.control_ms / 1e3)
-    result = Replay(
-        steps=tuple(steps),
-        encoded_ms=encoded_s * 1e3,
-        passes_ms=tuple(session.passes_ms),
-        published_ms=tuple(time * 1e3 for time in duet.target_times_s(due_s[: draft.snapshot()])),
-        total_ms=duet.target() * 1e3,
-    )
+    result = Replay(tuple(steps), encoded_ms=encoded_s * 1e3, total_ms=duet.target() * 1e3)
     if result.tokens != window.tokens:
         raise DecodeError("a replayed window gave another text than was recorded", "is its end id right?")
     return result
@@ -154,7 +143,6 @@ class _RecordedSession:
     def __init__(self, window: RecordedWindow, costs: StepCosts, duet: Duet) -> None:
         self.max_tokens = window.max_tokens
         self.length = 0
-        self.passes_ms: list[tuple[float, float]] = []
         self._text = (_PROMPT, *window.tokens)
         self._agreeing = 0  # leading tokens of the cache that are the recorded text
         most = 1 + min(len(window.draft), window.max_tokens)
@@ -163,9 +151,8 @@ class _RecordedSession:
 
     def forward(self, tokens: Sequence[int]) -> TokenIds:
         """Append `tokens`, let their cost pass, decide after each."""
-        rows, began = len(tokens), self._duet.target()
+        rows = len(tokens)
         self._duet.work(float(self._idle_ms[rows - 1]) / 1e3, float(self._busy_ms[rows - 1]) / 1e3)
-        self.passes_ms.append((began * 1e3, self._duet.target() * 1e3))
         return np.array([self._decide(token) for token in tokens], np.int32)
 
     def rollback(self, length: int) -> None:

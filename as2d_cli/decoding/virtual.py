@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from as2d_cli.decoding.stream import DraftReader, DraftState, DraftStream
 
 
@@ -72,9 +70,7 @@ class Duet:
         """Let the drafter begin, alone, `head_start_s` before the target's time does."""
         self.target, self.drafter = VirtualClock(), VirtualClock()
         self._end_s, self._stretch = end_s, stretch
-        self._marks = [(0.0, -head_start_s)]  # (drafter's time, target's time), both ascending
         self.drafter.advance(head_start_s)
-        self._mark()
 
     @property
     def drafting(self) -> bool:
@@ -98,17 +94,6 @@ class Duet:
             self.drafter.advance(busy_s / self._stretch)
         else:
             alone_s = busy_s - end_s * self._stretch  # if the drafter went on
-            self._marks.append((self._end_s, self.target.now_s + end_s * self._stretch))
             # In this form, work that takes as long idle as busy takes exactly that long.
             self.target.advance(busy_s - alone_s * (1 - idle_s / busy_s))
             self.drafter.now_s = self._end_s + alone_s * (idle_s / busy_s)
-        self._mark()
-
-    def target_times_s(self, drafter_times_s: Sequence[float]) -> list[float]:
-        """Return when, in the target's time, it was a time of the drafter's that has been reached."""
-        drafter, target = zip(*self._marks, strict=True)
-        times: list[float] = np.interp(drafter_times_s, drafter, target).tolist()
-        return times
-
-    def _mark(self) -> None:
-        self._marks.append((self.drafter.now_s, self.target.now_s))

@@ -26,7 +26,6 @@ TIMES = np.array([[100.0, 80.0, 120.0], [100.0, 130.0, 60.0], [50.0, 70.0, 55.0]
 
 def test_the_oracle_sums_the_best_of_every_window():
     known = hindsight(TIMES)
-    assert known.best == (1, 2, 0)
     assert known.oracle.total_ms == 80 + 60 + 50
     assert known.oracle.speedup == pytest.approx(250 / 190)
     assert (known.oracle.of_oracle, known.oracle.slower) == (1.0, 0.0)
@@ -43,12 +42,6 @@ def test_pooled_ratios_are_ratios_of_sums():
     verdict = judge(np.array([10.0, 200.0, 50.0]), TIMES)
     assert verdict.speedup == pytest.approx(250 / 260)  # the mean of the ratios would be 3.8
     assert verdict.slower == pytest.approx(1 / 3)
-
-
-def test_a_tolerance_leaves_out_windows_that_are_slower_by_less():
-    own = np.array([101.0, 104.0, 50.0])
-    assert judge(own, TIMES).slower == pytest.approx(2 / 3)
-    assert judge(own, TIMES, tolerance=0.03).slower == pytest.approx(1 / 3)
 
 
 @given(arrays.arrays(np.float64, st.tuples(st.integers(1, 9), st.integers(1, 6)), elements=st.floats(1, 1e5)))

@@ -64,8 +64,7 @@ def test_plain_decoding_takes_the_encoder_and_one_single_row_pass_per_token():
     result = replay(ready_at(0), COSTS, FixedBudget(0), drafted=False)
     assert result.total_ms == pytest.approx(40 + 5 * len(TEXT), rel=1e-12)
     assert result.encoded_ms == pytest.approx(40, rel=1e-12)
-    assert len(result.passes_ms) == len(result.steps) == len(TEXT)
-    assert result.published_ms == ()
+    assert len(result.steps) == len(TEXT)
 
 
 def test_control_time_counts_once_per_step():
@@ -133,32 +132,28 @@ def test_a_drafter_at_work_makes_encoder_and_passes_dearer():
 
 
 def test_a_target_at_work_stretches_the_publish_times():
-    draft = TEXT[:10]
-    recorded = window(draft, [10.0 * (at + 1) for at in range(10)])
-    fast = replay(recorded, COSTS, FixedBudget(0))
-    slow = replay(recorded, ReplayCosts(COSTS.steps, draft_stretch=1.5), FixedBudget(0))
-    assert fast.published_ms == pytest.approx([10.0 * (at + 1) for at in range(10)])
-    assert slow.published_ms == pytest.approx([15.0 * (at + 1) for at in range(10)])
+    slower = ReplayCosts(COSTS.steps, draft_stretch=1.5)
+    fast, slow = (replay(ready_at(98), costs, FixedBudget(0)).steps for costs in (COSTS, slower))
+    first_ready = [next(step.began_s for step in steps if step.available) for steps in (fast, slow)]
+    assert first_ready == pytest.approx([0.1, 0.15]), "the first passes after 98 ms, and after half as many more"
 
 
 def test_a_head_start_runs_undisturbed_before_the_targets_time():
     recorded = window(TEXT, [2.0 * (at + 1) for at in range(60)], draft_encode_ms=30.0)
     costs = ReplayCosts(COSTS.steps, draft_stretch=2.0)
-    alone, ahead = (replay(recorded, costs, FixedBudget(7), head_start_ms=lead) for lead in (0, 60))
-    assert ahead.published_ms[0] == pytest.approx(-28)
-    assert ahead.published_ms[-1] == pytest.approx(2 * (150 - 60))
+    alone, ahead = (replay(recorded, costs, FixedBudget(7), head_start_ms=lead) for lead in (0, 61))
+    # 61 ms, half of the 40 that the target encodes, and 30 of its own encoder less: a token every 2 ms
+    assert (alone.steps[0].available, ahead.steps[0].available) == (0, 25)
     assert ahead.total_ms < alone.total_ms
 
 
 def test_every_pass_begins_where_the_last_ended_plus_control():
     costs = ReplayCosts(COSTS.steps, control_ms=0.25)
     result = replay(ready_at(50), costs, own())
-    begins, ends = zip(*result.passes_ms, strict=True)
-    assert begins[0] == result.encoded_ms
-    assert begins[1:] == pytest.approx([end + 0.25 for end in ends[:-1]])
-    assert [end - begin for begin, end in result.passes_ms] == pytest.approx(
-        [step.ms for step in result.steps]
-    )
+    begins = [step.began_s * 1e3 for step in result.steps]
+    assert begins[0] == pytest.approx(result.encoded_ms)
+    ends = [begin + step.ms for begin, step in zip(begins, result.steps, strict=True)]
+    assert [*begins[1:], result.total_ms] == pytest.approx([end + 0.25 for end in ends])
 
 
 def test_the_true_costs_are_left_alone_by_what_the_policy_learns():
@@ -187,7 +182,6 @@ def test_where_the_drafter_ends_the_target_goes_on_at_its_own_pace():
     duet = Duet(end_s=0.125, stretch=2.0)
     duet.work(0.25, 0.5)  # half of the work beside the drafter, half alone
     assert (duet.target(), duet.drafting) == (0.25 + 0.125, False)
-    assert duet.target_times_s([0.0625, 0.125]) == [0.125, 0.25]
     duet.work(0.25, 0.5)
     assert duet.target() == 0.625
 
