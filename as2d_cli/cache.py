@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
@@ -24,14 +24,13 @@ from as2d_cli.json_files import read_json
 from as2d_cli.model_sources import PathSource, is_plain_name
 from as2d_cli.paths import cache_root
 from as2d_cli.registry import ModelEntry
-from as2d_cli.whole_files import write_whole
+from as2d_cli.whole_files import sha256_of, write_whole
 
 MANIFEST = "manifest.json"
 STAGING = ".staging-"
 """Start of the names of folders with work in progress."""
 
 _KEY_DIGITS = 12  # 48 bits: folders of one model only need to differ from each other
-_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +129,6 @@ def discard(folder: Path) -> None:
         return
     except OSError as error:
         raise ModelError(f"{folder}: cannot be deleted: {error.strerror or error}") from error
-
-
-def sha256_of(path: Path, progress: Callable[[int], None] | None = None) -> str:
-    """Return the hex digest of a file, telling `progress` now and then how many bytes are done."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
-            if progress:
-                progress(file.tell())
-    return digest.hexdigest()
 
 
 def _write_manifest(folder: Path, files: Mapping[str, _File]) -> None:

@@ -21,10 +21,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import IO, TypeAlias
 
-from as2d_cli.cache import sha256_of
 from as2d_cli.errors import ModelError
 from as2d_cli.model_sources import HuggingFaceSource, Package, PathSource, PypiSource
 from as2d_cli.registry import ModelEntry
+from as2d_cli.whole_files import sha256_of
 
 Progress: TypeAlias = Callable[[str, int, int | None], None]
 """Told what is being done, how much of it, and of how much; bytes or files. None: it cannot be known."""

@@ -28,12 +28,10 @@ from as2d_cli.inputs import Input
 from as2d_cli.json_files import read_json
 from as2d_cli.paths import cache_root
 from as2d_cli.spawning import is_alive
-from as2d_cli.whole_files import PART, write_whole
+from as2d_cli.whole_files import PART, sha256_of, write_whole
 
 Stamp: TypeAlias = tuple[int, int | None]
 """Size in bytes, and time of the last change in nanoseconds where there is one."""
-
-_CHUNK_BYTES = 1 << 20
 
 
 class State(Enum):
@@ -153,21 +151,18 @@ def content_of(source: Input, stamp: Stamp | None, sha256: str | None = None) ->
 
 
 def digest_of(file: Path | BinaryIO) -> str:
-    """Return the SHA-256 of a file, read piece by piece. Raises `OSError`, also for a pipe or a device."""
-    digest = hashlib.sha256()
-    if isinstance(file, Path):
-        if (where := address(file)) is not None:
-            with tempfile.TemporaryFile() as here:
-                return copy(where, here)
-        if not file.is_file():  # reading might never end
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(file))
-        with file.open("rb") as opened:
-            return digest_of(opened)
-    file.seek(0)
-    while chunk := file.read(_CHUNK_BYTES):
-        digest.update(chunk)
-    file.seek(0)
-    return digest.hexdigest()
+    """Return the SHA-256 of a file, wherever it lies. Raises `OSError`, also for a pipe or a device."""
+    if not isinstance(file, Path):
+        file.seek(0)
+        digest = sha256_of(file)
+        file.seek(0)
+        return digest
+    if (where := address(file)) is not None:
+        with tempfile.TemporaryFile() as here:
+            return copy(where, here)
+    if not file.is_file():  # reading might never end
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(file))
+    return sha256_of(file)
 
 
 def recipe_of(parts: Mapping[str, object]) -> str:

@@ -1,15 +1,19 @@
-"""Files that are written whole or not at all, whatever ends the process meanwhile."""
+"""Files that are written whole or not at all, whatever ends the process meanwhile, and digests that tell."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import secrets
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 PART = re.compile(r"\.as2d-(\d+)-[0-9a-f]+\.part")
 """The name of a file that is being written, with the number of the process that does so."""
+_CHUNK_BYTES = 1 << 20
 
 
 def write_whole(path: Path, content: bytes, *, staging: Path | None = None, lasting: bool = False) -> None:
@@ -37,3 +41,19 @@ def _check_replaceable(path: Path) -> None:
     """Raise `OSError` for a pipe or a device, also behind a link; a folder is refused by the system."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise OSError(errno.EEXIST, "is a pipe or a device", str(path))
+
+
+def sha256_of(file: Path | BinaryIO, progress: Callable[[int], None] | None = None) -> str:
+    """Return the hex digest of a file, of an open one from where it is; `progress` is told the bytes done.
+
+    Raises `OSError`.
+    """
+    if isinstance(file, Path):
+        with file.open("rb") as opened:
+            return sha256_of(opened, progress)
+    digest = hashlib.sha256()
+    while chunk := file.read(_CHUNK_BYTES):
+        digest.update(chunk)
+        if progress:
+            progress(file.tell())
+    return digest.hexdigest()
