@@ -24,14 +24,19 @@ from typing import TypeAlias
 
 from as2d_cli.batch import Batch
 from as2d_cli.device import usable_threads
-from as2d_cli.errors import RequestError
 from as2d_cli.inputs import find_inputs
 from as2d_cli.languages import AUTO, language_code
 from as2d_cli.outputs import output_folder
 from as2d_cli.registry import load_registry
-from as2d_cli.requests import BatchRequest, FileOutcome, cluster_choice, joined_prompt, with_context
-from as2d_cli.spawning import fill_closed_descriptors
-from as2d_cli.writers import FORMATS
+from as2d_cli.requests import (
+    BatchRequest,
+    FileOutcome,
+    cluster_choice,
+    formats_of,
+    joined_prompt,
+    with_context,
+)
+from as2d_cli.standard_streams import fill_closed
 
 StrPath: TypeAlias = str | os.PathLike[str]
 
@@ -81,10 +86,6 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     registry = load_registry()
     target, ahead = registry.choose(model, drafter, "translate" if to else "transcribe")
     written = output_formats.split(",") if isinstance(output_formats, str) else output_formats
-    formats = [name.strip() for name in written]
-    for name in formats:
-        if name not in FORMATS:
-            raise RequestError(f"there is no output format {name!r}", f"formats: {', '.join(FORMATS)}")
     request = BatchRequest(
         inputs=find_inputs([os.fspath(path) for path in given]).found,
         target=with_context(target, context),
@@ -97,13 +98,13 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
         word_timestamps=word_timestamps,
         auto_budget=drafter is None,
         vad=vad,
-        formats=tuple(dict.fromkeys(formats)),
+        formats=formats_of(written) if written else (),
         folder=None if output_dir is None else output_folder(os.fspath(output_dir)),
         overwrite=overwrite,
         threads=usable_threads(threads),
         cluster=cluster_choice(engine, address, threads),
     )
-    fill_closed_descriptors()
+    fill_closed()
     yield from _ended_at_exit(Batch(request).run())
 
 

@@ -1,4 +1,4 @@
-"""Native code kept in order: what it prints, and modules that want an executable stack without need.
+"""Native modules, also those that want an executable stack without need.
 
 Since glibc 2.41 (January 2025) a shared object whose GNU_STACK header asks for one is not loaded into a
 process without. MNN's wheels ask, by assembly files that do not say otherwise: no code of theirs runs on the
@@ -14,8 +14,6 @@ import importlib.util
 import os
 import struct
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -72,31 +70,3 @@ def cleared(elf: bytes) -> bytes:
         if kind == _GNU_STACK:
             struct.pack_into("<I", patched, at + 4, flags & ~_EXECUTABLE)
     return bytes(patched)
-
-
-@contextmanager
-def stdout_to(descriptor: int) -> Iterator[None]:
-    """Have what is printed to file descriptor 1 go to another one, also by native code."""
-    sys.stdout.flush()
-    try:
-        saved = os.dup(1)
-    except OSError:  # a program may have closed it: there is nothing to keep clean
-        yield
-        return
-    os.dup2(descriptor, 1)
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            sys.stdout.flush()
-        ctypes.CDLL(None).fflush(None)  # C has a buffer of its own, which may be flushed at exit only
-        with suppress(OSError):  # a plugin may have closed every file
-            os.dup2(saved, 1)
-            os.close(saved)
-
-
-@contextmanager
-def stdout_to_nobody() -> Iterator[None]:
-    """Have what is printed to file descriptor 1 be lost, also by native code: MNN prints what it finds."""
-    with Path(os.devnull).open("wb") as nowhere, stdout_to(nowhere.fileno()):
-        yield

@@ -29,8 +29,8 @@ import pluggy
 from as2d_cli import hookspecs
 from as2d_cli.discovery import HOOKS, PluginInfo, describe, find_plugin
 from as2d_cli.errors import As2dError, ModelError, PluginError, RegistryError, RequestError, described
-from as2d_cli.native import stdout_to
 from as2d_cli.registry import ModelEntry, OptionValue
+from as2d_cli.standard_streams import stdout_to
 from as2d_cli.tables import suggestion
 
 if TYPE_CHECKING:  # numpy comes with it, and `models list` has no use for numpy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -13,12 +14,14 @@ from as2d_cli.messages import DecodeSettings
 from as2d_cli.registry import ModelEntry
 from as2d_cli.resume import recipe_of
 from as2d_cli.subtitles import Layout
+from as2d_cli.tables import suggestion
 from as2d_cli.types import DecodeStats, Request, Task, Transcript
-from as2d_cli.writers import SCHEMA_VERSION, SUBTITLES
+from as2d_cli.writers import FORMATS, SCHEMA_VERSION, SUBTITLES
 
 CONTEXTS = ("full", "fitted")
 """How much of a window a target can be made to take in: always 30 s, or as much as there is audio."""
 ENGINES = ("local", "ray")
+ALL_FORMATS = "all"
 WORD_FORMATS = frozenset({"json", "jsonl"})
 """Formats that hold the times of words, if those are asked for."""
 RECIPE = 1
@@ -64,6 +67,20 @@ def with_context(target: ModelEntry, context: str | None) -> ModelEntry:
     if "context" not in plugins.loading_option_names(target.plugin):
         raise RequestError(f"model {target.name!r} has only one context", "leave out --context")
     return replace(target, options={**target.options, "context": context})
+
+
+def formats_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the output formats that are called so, each once. Raises `RequestError` if there is none."""
+    chosen = tuple(dict.fromkeys(name.strip().lower() for name in names if name.strip()))
+    if ALL_FORMATS in chosen:
+        return tuple(FORMATS)
+    for name in chosen:
+        if name not in FORMATS:
+            known = (*FORMATS, ALL_FORMATS)
+            raise RequestError(f"there is no output format {name!r}", suggestion(name, known))
+    if not chosen:
+        raise RequestError("at least one format is needed", f"formats: {', '.join(FORMATS)}, {ALL_FORMATS}")
+    return chosen
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,15 +41,6 @@ def is_alive(process: int) -> bool:
     return True
 
 
-def fill_closed_descriptors() -> None:
-    """Open the null device for standard streams that a program has closed: no pipe may get their number."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number: this one
-
-
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """Hold back the signals that ask for an end until the block is done; processes started in it see none.

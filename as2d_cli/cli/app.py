@@ -23,6 +23,7 @@ from as2d_cli import __version__
 from as2d_cli.cli.exit_codes import ExitCode, code_of_stop, ending_in_order, exit_code
 from as2d_cli.cli.messages import say, silence
 from as2d_cli.errors import As2dError
+from as2d_cli.standard_streams import fill_closed
 from as2d_cli.tables import suggestion
 
 _COMMANDS = {
@@ -140,16 +141,7 @@ def _options(
     """Take the options before the sub-command."""
 
 
-def _fill_closed_streams() -> None:
-    """Open the null device for standard streams that are closed, so that no other file gets their number."""
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            descriptor = os.open(os.devnull, os.O_RDWR)  # the lowest free number: this one
-            os.set_inheritable(descriptor, True)
-            setattr(sys, name, os.fdopen(descriptor, "w" if number else "r", encoding="utf-8"))
-
-
 def main() -> None:
     """Run the command with the process's arguments and exit."""
-    _fill_closed_streams()
+    fill_closed()
     app(prog_name="as2d")

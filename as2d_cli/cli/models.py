@@ -14,9 +14,9 @@ from as2d_cli.cli.columns import print_table
 from as2d_cli.cli.fetch_progress import shown_progress
 from as2d_cli.cli.messages import tell
 from as2d_cli.errors import As2dError, ModelError
-from as2d_cli.native import stdout_to
 from as2d_cli.printable import printable
 from as2d_cli.registry import ModelEntry, load_registry
+from as2d_cli.standard_streams import stdout_to
 
 app = typer.Typer(
     add_completion=False,

@@ -16,12 +16,18 @@ from as2d_cli.languages import AUTO, language_code
 from as2d_cli.messages import DecodeSettings
 from as2d_cli.outputs import output_folder
 from as2d_cli.registry import load_registry
-from as2d_cli.requests import WORD_FORMATS, BatchRequest, cluster_choice, joined_prompt, with_context
+from as2d_cli.requests import (
+    WORD_FORMATS,
+    BatchRequest,
+    cluster_choice,
+    formats_of,
+    joined_prompt,
+    with_context,
+)
 from as2d_cli.subtitles import Layout
 from as2d_cli.tables import suggestion
-from as2d_cli.writers import FORMATS, SUBTITLES
+from as2d_cli.writers import SUBTITLES
 
-ALL_FORMATS = "all"
 MAX_DRAFT_TOKENS = 64
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
 _DIGITS = re.compile("[0-9]{1,9}")
@@ -95,20 +101,10 @@ def find_given(options: InputOptions) -> Inputs:
 
 
 def _formats(options: BatchOptions) -> tuple[str, ...]:
-    """Return the formats of the files to write, each once; `-o` alone means plain text."""
+    """Return the formats of the files to write; `-o` alone means plain text."""
     if options.output_format is None:
         return () if options.output_dir is None else ("txt",)
-    names = [name.strip().lower() for name in options.output_format.split(",") if name.strip()]
-    if ALL_FORMATS in names:
-        return tuple(FORMATS)
-    for name in names:
-        if name not in FORMATS:
-            raise RequestError(
-                f"there is no output format {name!r}", suggestion(name, (*FORMATS, ALL_FORMATS))
-            )
-    if not names:
-        raise RequestError("-f needs at least one format", f"formats: {', '.join(FORMATS)}, all")
-    return tuple(dict.fromkeys(names))
+    return formats_of(options.output_format.split(","))
 
 
 def decode_settings(options: BudgetOptions) -> tuple[DecodeSettings, int | None]:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from as2d_cli.errors import ModelError
 from as2d_cli.features import heard_frames
-from as2d_cli.native import import_native, stdout_to_nobody
+from as2d_cli.native import import_native
+from as2d_cli.standard_streams import stdout_to_nobody
 from as2d_cli.types import Features
 
 Encode: TypeAlias = Callable[[Features], NDArray[np.float32]]

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from as2d_cli.decoding.greedy import best_of_rows
 from as2d_cli.errors import ModelError
 from as2d_cli.json_files import read_model_json
-from as2d_cli.native import import_native, stdout_to_nobody
+from as2d_cli.native import import_native
+from as2d_cli.standard_streams import stdout_to_nobody
 from as2d_cli.types import TokenIds
 
 Memory = Literal["low", "high"]
