@@ -10,14 +10,14 @@ from typing import BinaryIO
 from as2d_cli.budget import Budget
 from as2d_cli.cluster.desk import Heard
 from as2d_cli.cluster.pieces import Decoded, Item
-from as2d_cli.comparison import Compared, Comparison
+from as2d_cli.comparison import Comparison
 from as2d_cli.display import Display
 from as2d_cli.engine import WindowOutcome
-from as2d_cli.pipeline import FileWork, Pipeline
+from as2d_cli.pipeline import FileWork
 from as2d_cli.ready import Ready, ready
 from as2d_cli.report import NodeReport
 from as2d_cli.requests import BatchRequest
-from as2d_cli.resume import Stamp, content_of, stamp_of
+from as2d_cli.resume import Stamp, stamp_of
 
 
 class Here:
@@ -25,11 +25,9 @@ class Here:
 
     nodes: tuple[NodeReport, ...] = ()
 
-    def __init__(self, ready: Ready, asked: BatchRequest) -> None:
+    def __init__(self, ready: Ready) -> None:
         """Decode with an engine that is ready for what is asked."""
-        self._ready, self._vad = ready, asked.vad
-        self._guard = ready.guard()
-        self._compared = Compared(ready.engine) if asked.compares else None
+        self._ready = ready
 
     @property
     def budget(self) -> Budget | None:
@@ -39,7 +37,8 @@ class Here:
     @property
     def comparison(self) -> Comparison:
         """What both ways of decoding came to so far, if they are compared."""
-        return self._compared.found if self._compared else Comparison()
+        compared = self._ready.compared
+        return compared.found if compared else Comparison()
 
     @property
     def is_drafter_lost(self) -> bool:
@@ -49,7 +48,7 @@ class Here:
     @property
     def paused_windows(self) -> int:
         """Windows decoded without drafts because these had come to cost time."""
-        return self._guard.paused_windows if self._guard else 0
+        return self._ready.paused_windows
 
     def await_first(self) -> tuple[Ready, float]:
         """Return what the engine is ready for, and how long that took, seconds."""
@@ -68,22 +67,12 @@ class Here:
             task = outcome.task
             heard(work.number, task.window.duration_s, outcome.result, silent=task.settled is not None)
 
-        pipeline = Pipeline(
-            self._ready.engine,
-            self._ready.request,
-            compared=self._compared,
-            vad=self._vad,
-            guard=self._guard,
-            on_window=window,
-        )
-        for work in pipeline.run(opened()):
-            item, stamp = items[work.number], stamps.pop(work.number)
-            wanted = item.wants_content and work.error is None
-            yield work, content_of(item.input, stamp, work.sha256) if wanted else None
+        for work in self._ready.pipeline(self._ready.request, window).run(opened()):
+            yield work, items[work.number].content(stamps.pop(work.number), work)
 
 
 @contextmanager
 def here(asked: BatchRequest, display: Display) -> Iterator[Here]:
     """Have an engine for what is asked. Raises as `ready`."""
     with ready(asked, display) as one:
-        yield Here(one, asked)
+        yield Here(one)

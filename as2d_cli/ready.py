@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from as2d_cli import plugins
 from as2d_cli.budget import Budget
+from as2d_cli.comparison import Compared
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.display import Display
-from as2d_cli.engine import Engine
+from as2d_cli.engine import Engine, WindowOutcome
 from as2d_cli.errors import RequestError
 from as2d_cli.guard import DraftGuard
 from as2d_cli.languages import LANGUAGES
 from as2d_cli.loading import Models, loaded
 from as2d_cli.messages import ModelRef
+from as2d_cli.pipeline import FileWork, Pipeline
 from as2d_cli.registry import cannot
 from as2d_cli.requests import BatchRequest
 from as2d_cli.types import Request
@@ -32,16 +34,32 @@ class Ready:
     budget: Budget | None
     """What was chosen by this device's profile, if that was left to it."""
     load_s: float
+    vad: bool
+    guard: DraftGuard | None
+    """Watches whether drafts still pay, where a profile says what windows take without."""
+    compared: Compared | None
+    """Has windows decoded both ways, if that is asked for."""
 
     @property
     def is_drafter_lost(self) -> bool:
         """Whether the drafter, if one was wanted, is not at work although nobody chose to do without."""
         return not self.engine.is_drafting and (self.budget is None or self.budget.drafting)
 
-    def guard(self) -> DraftGuard | None:
-        """Return what watches whether drafts still pay, where a profile says what windows take without."""
-        budget = self.budget
-        return DraftGuard(budget.plain) if budget is not None and budget.drafting and budget.plain else None
+    @property
+    def paused_windows(self) -> int:
+        """Windows decoded without drafts because these had come to cost time."""
+        return self.guard.paused_windows if self.guard else 0
+
+    def pipeline(self, request: Request, on_window: Callable[[FileWork, WindowOutcome], None]) -> Pipeline:
+        """Return what takes files through the engine, each window asked for `request`."""
+        return Pipeline(
+            self.engine,
+            request,
+            compared=self.compared,
+            vad=self.vad,
+            guard=self.guard,
+            on_window=on_window,
+        )
 
 
 @contextmanager
@@ -64,7 +82,15 @@ def ready(asked: BatchRequest, display: Display) -> Iterator[Ready]:
         request = _checked(asked, engine.target_spec)
         _check_prompt(asked.prompt, models.target, engine.target_spec.max_prompt_tokens)
         budget = models.settle()
-        yield Ready(engine, request, budget, time.perf_counter() - models.began)
+        yield Ready(
+            engine,
+            request,
+            budget,
+            time.perf_counter() - models.began,
+            asked.vad,
+            DraftGuard(budget.plain) if budget and budget.drafting and budget.plain else None,
+            Compared(engine) if asked.compares else None,
+        )
 
 
 def _checked(asked: BatchRequest, spec: TargetSpec) -> Request:

@@ -12,7 +12,7 @@ from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.errors import As2dError
 from as2d_cli.inputs import Input
 from as2d_cli.pipeline import FileWork
-from as2d_cli.resume import Content
+from as2d_cli.resume import Content, Stamp, content_of
 from as2d_cli.types import Request, Span, Window, WindowResult
 
 RUN_WINDOWS = 8
@@ -64,6 +64,11 @@ class Item:
         if self.bytes is None:
             return self.input
         return Input(self.input.path, self.input.subfolder, Held(self.bytes))
+
+    def content(self, stamp: Stamp | None, work: FileWork) -> Content | None:
+        """Return what it held, if that is wanted and known; it had this `stamp` before `work` read it."""
+        wanted = self.wants_content and work.error is None
+        return content_of(self.opened(), stamp, work.sha256) if wanted else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from contextlib import closing
 from as2d_cli.cluster.pieces import RUN_WINDOWS, End, HeardWindows, Item, Run
 from as2d_cli.errors import As2dError
 from as2d_cli.pipeline import FileWork, settled, windows_of
-from as2d_cli.resume import content_of, stamp_of
+from as2d_cli.resume import stamp_of
 from as2d_cli.speech import SpeechDetector
 
 
@@ -24,7 +24,6 @@ def read_long(item: Item, vad: bool) -> Iterator[Run | HeardWindows | End]:
     work = FileWork(opened.source, item.number)
     heard: HeardWindows = []
     spoken = False
-    error: As2dError | None = None
     try:
         with closing(windows_of(work)) as windows:
             for window in windows:
@@ -34,13 +33,11 @@ def read_long(item: Item, vad: bool) -> Iterator[Run | HeardWindows | End]:
                     yield from _announced(heard)
                     heard = []
                 spoken = spoken or begins
-    except As2dError as caught:
-        error = caught
+    except As2dError as error:
+        work.error = error
     if heard:
         yield from _announced(heard)
-    known = item.wants_content and error is None
-    content = content_of(opened, stamp, work.sha256) if known else None
-    yield End(work.duration_s, tuple(work.warnings), error, content)
+    yield End(work.duration_s, tuple(work.warnings), work.error, item.content(stamp, work))
 
 
 def _announced(heard: HeardWindows) -> Iterator[Run | HeardWindows]:

@@ -29,16 +29,16 @@ from as2d_cli.cluster.pieces import (
     Sent,
     WindowPiece,
 )
-from as2d_cli.comparison import Compared, Comparison
+from as2d_cli.comparison import Comparison
 from as2d_cli.display import Display
 from as2d_cli.engine import WindowOutcome, WindowTask
 from as2d_cli.errors import As2dError, PluginError
 from as2d_cli.inputs import Input
 from as2d_cli.measure import peak_bytes, peak_bytes_of
-from as2d_cli.pipeline import FileWork, Pipeline
+from as2d_cli.pipeline import FileWork
 from as2d_cli.ready import ready
 from as2d_cli.requests import BatchRequest
-from as2d_cli.resume import Stamp, content_of, stamp_of
+from as2d_cli.resume import Stamp, stamp_of
 from as2d_cli.slots import unlink_own
 from as2d_cli.types import Request
 
@@ -84,9 +84,7 @@ class Station:
             self._ready = self._stack.enter_context(ready(self._asked, self._notes))
         except As2dError as error:
             return error
-        self._guard = self._ready.guard()
         engine = self._ready.engine
-        self._compared = Compared(engine) if self._asked.compares else None
         return Loaded(
             self._ready.request,
             engine.target_spec,
@@ -105,7 +103,7 @@ class Station:
         self._files += 1
         request = self._request(piece.question)
         request = request.in_language(piece.language) if piece.language else request
-        engine, both = self._ready.engine, self._compared
+        engine, both = self._ready.engine, self._ready.compared
         tasks = [
             WindowTask(self._files, window, request, result)
             for window, result in heard
@@ -122,12 +120,13 @@ class Station:
                 engine.is_drafting,
                 self._found(piece.number),
             )
-            for one in (both.run(tasks) if both else engine.run(tasks, guard=self._guard))
+            for one in (both.run(tasks) if both else engine.run(tasks, guard=self._ready.guard))
         )
 
     def _found(self, number: int) -> Comparison:
         """Return what comparing the last windows, of that file, came to."""
-        return self._compared.taken(number) if self._compared else Comparison()
+        compared = self._ready.compared
+        return compared.taken(number) if compared else Comparison()
 
     def _request(self, question: str | None) -> Request:
         """Return what is asked of every window of a file."""
@@ -149,12 +148,8 @@ class Station:
         unlink_own()
 
     def _sent(self, body: Body) -> Sent:
-        return Sent(
-            body,
-            self._ready.is_drafter_lost,
-            self._guard.paused_windows if self._guard else 0,
-            self._notes.taken(),
-        )
+        engine = self._ready
+        return Sent(body, engine.is_drafter_lost, engine.paused_windows, self._notes.taken())
 
     def _decoded(self, items: Sequence[Item]) -> Iterator[Body]:
         for question, same in groupby(items, lambda item: item.question):
@@ -169,19 +164,9 @@ class Station:
         def count(work: FileWork, _: WindowOutcome) -> None:
             found[work.number] += self._found(short[work.number - first][0].number)
 
-        pipeline = Pipeline(
-            self._ready.engine,
-            request,
-            compared=self._compared,
-            vad=self._asked.vad,
-            guard=self._guard,
-            on_window=count,
-        )
-        for work in pipeline.run(self._sources(items, short, long), first):
+        for work in self._ready.pipeline(request, count).run(self._sources(items, short, long), first):
             item, stamp = short[work.number - first]
-            known = item.wants_content and work.error is None
-            content = content_of(item.opened(), stamp, work.sha256) if known else None
-            both = found[work.number]
+            content, both = item.content(stamp, work), found[work.number]
             work.number, work.source = item.number, item.input.path
             yield DecodedFile(item.number, work, content, both)
         yield from long

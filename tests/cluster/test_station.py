@@ -15,6 +15,7 @@ from as2d_cli.engine import WindowOutcome
 from as2d_cli.errors import ModelError, PluginError
 from as2d_cli.inputs import Input
 from as2d_cli.pipeline import NOTHING_SAID
+from as2d_cli.ready import Ready
 from as2d_cli.registry import load_registry
 from as2d_cli.requests import BatchRequest
 from as2d_cli.resume import digest_of
@@ -30,14 +31,7 @@ def loaded(monkeypatch):
         @contextmanager
         def ready(asked, display):
             engine = SimpleNamespace(run=run, target_spec=None, process_ids=(), is_drafting=False)
-            yield SimpleNamespace(
-                guard=lambda: None,
-                engine=engine,
-                request=Request(),
-                budget=None,
-                load_s=0.0,
-                is_drafter_lost=False,
-            )
+            yield Ready(engine, Request(), None, load_s=0.0, vad=True, guard=None, compared=None)
             given_back.append(True)
 
         monkeypatch.setattr(station, "ready", ready)
