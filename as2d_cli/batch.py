@@ -7,7 +7,7 @@ is left to do, every finished file is written whole, and one that fails does not
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -77,7 +77,7 @@ class Batch:
                 if self._is_over(settled):
                     return
         if self._due:
-            yield from self._transcribe(self._due)
+            yield from self._transcribe()
 
     def report(self, *, interrupted: bool = False) -> RunReport:
         """Return what has been done so far."""
@@ -103,23 +103,23 @@ class Batch:
         self._report = replace(self._report, stopped=over)
         return over
 
-    def _transcribe(self, due: Sequence[Due]) -> Iterator[FileOutcome]:
+    def _transcribe(self) -> Iterator[FileOutcome]:
         """Yield outcomes in order. What is finished before its turn is written and counted at once."""
         early: dict[int, FileOutcome] = {}
         turn = 0
 
         def write(decoded: Decoded) -> tuple[int, FileOutcome]:
-            return decoded[0].number, self._finished(due[decoded[0].number], *decoded)
+            return decoded[0].number, self._finished(self._due[decoded[0].number], *decoded)
 
         def keep(written: tuple[int, FileOutcome]) -> None:
             early[written[0]] = self._counted(written[1])
 
-        decoded = self._decoded(due)
-        with closing(decoded), closing(overlapped(decoded, write, keep, self._at_once(due))) as finished:
+        decoded = self._decoded()
+        with closing(decoded), closing(overlapped(decoded, write, keep, self._at_once())) as finished:
             for _, outcome in finished:
                 over = self._is_over(outcome)
                 while turn in early:
-                    self._display.file(due[turn].source)
+                    self._display.file(self._due[turn].source)
                     yield early.pop(turn)
                     turn += 1
                 if over:
@@ -127,18 +127,20 @@ class Batch:
                     break
         yield from (early[number] for number in sorted(early))
 
-    def _at_once(self, due: Sequence[Due]) -> int:
+    def _at_once(self) -> int:
         """Return how many files are written at a time: with many engines they would wait for a store."""
-        is_far = any(address(path) for one in due for _, path in one.outputs.files)
+        is_far = any(address(path) for one in self._due for _, path in one.outputs.files)
         return _FAR_AT_ONCE if is_far and self._request.cluster else 1
 
-    def _decoded(self, due: Sequence[Due]) -> Generator[Decoded | None, None, None]:
-        items = [Item(number, one.outputs.input, bool(one.formats)) for number, one in enumerate(due)]
+    def _decoded(self) -> Generator[Decoded | None, None, None]:
+        items = [Item(number, one.outputs.input, bool(one.formats)) for number, one in enumerate(self._due)]
         with self._started() as engines:
             self._engines = engines
             first, load_s = engines.await_first()
-            self._begin(due, first.request, load_s)
-            self._report = replace(self._report, budget=engines.budget)
+            self._wanted = first.request
+            self._began = time.perf_counter()
+            self._report = replace(self._report, load_s=load_s, budget=engines.budget)
+            self._display.begin([one.source for one in self._due])
             try:
                 yield from engines.run(items, self._heard)
             finally:
@@ -150,13 +152,6 @@ class Batch:
         from as2d_cli.cluster.fleet import fleet  # here: only this engine needs Ray
 
         return fleet(self._request, self._display)
-
-    def _begin(self, due: Sequence[Due], request: Request, load_s: float) -> None:
-        """Note that engines are ready for windows."""
-        self._wanted = request
-        self._began = time.perf_counter()
-        self._report = replace(self._report, load_s=load_s)
-        self._display.begin([one.source for one in due])
 
     def _end(self) -> None:
         """Note that the last file is decoded and written, apart from what stores are still taking."""

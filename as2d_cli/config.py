@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from as2d_cli.errors import RegistryError, RequestError
-from as2d_cli.paths import expanded
+from as2d_cli.paths import config_root, expanded
 from as2d_cli.tables import Table, read_toml
 
 Value: TypeAlias = str | int | bool
@@ -29,9 +29,7 @@ def config_path() -> Path | None:
     given = os.environ.get("AS2D_CONFIG")
     if given is not None:
         return expanded(given) if given else None
-    import platformdirs  # not at the top: the command line must start fast
-
-    return platformdirs.user_config_path("as2d", appauthor=False) / "config.toml"
+    return config_root() / "config.toml"
 
 
 def read_config(kinds: Mapping[str, type[Value]]) -> dict[str, Value]:

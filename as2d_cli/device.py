@@ -13,7 +13,8 @@ from as2d_cli.errors import RequestError
 _SAMPLE_S = 0.3
 _QUIET_SHARE = 0.8
 """Least share of all processors that must be idle for a measurement to mean anything."""
-_MAX_THREADS = 4096
+MAX_THREADS = 4096
+"""More than any machine has processors: native code would crash."""
 _FIXED_WORK = bytes(1 << 20)
 _FIXED_REPEATS = 12
 
@@ -28,10 +29,10 @@ def usable_cpus() -> int:
 def usable_threads(asked: int | None) -> int:
     """Return how many threads to use: as many as are asked for, or one for each processor.
 
-    Raises `RequestError` for more than any machine has processors: native code would crash.
+    Raises `RequestError` for more than `MAX_THREADS`.
     """
-    if asked is not None and not 1 <= asked <= _MAX_THREADS:
-        raise RequestError(f"threads cannot be {asked}", f"give a number from 1 to {_MAX_THREADS}")
+    if asked is not None and not 1 <= asked <= MAX_THREADS:
+        raise RequestError(f"threads cannot be {asked}", f"give a number from 1 to {MAX_THREADS}")
     return asked or usable_cpus()
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
-from types import TracebackType
 
 from as2d_cli import plugins
 from as2d_cli.decoding.protocols import TargetSpec
@@ -98,9 +97,7 @@ class Engine:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         """Stop both processes and free the shared memory."""
         self.close(at_once=error is not None)
 

@@ -20,6 +20,13 @@ def cache_root() -> Path:
     return platformdirs.user_cache_path("as2d", appauthor=False)
 
 
+def config_root() -> Path:
+    """Return the user's configuration folder for as2d, which may not exist."""
+    import platformdirs  # here: the command line must start fast
+
+    return platformdirs.user_config_path("as2d", appauthor=False)
+
+
 def expanded(path: str) -> Path:
     """Return a path with the folder that `~` or `~NAME` means. Raises `RequestError` if there is none."""
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from as2d_cli.budget import CAPS, Budget, PlainCosts, choose_budget
-from as2d_cli.device import device, fixed_work_ms
+from as2d_cli.device import MAX_THREADS, device, fixed_work_ms
 from as2d_cli.errors import As2dError
 from as2d_cli.json_files import read_json
 from as2d_cli.measure import ROWS, DraftCosts, PairCosts, TargetCosts
@@ -27,7 +27,6 @@ FORMAT = 3
 DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 """What reading a damaged profile may raise."""
 _KEY = ("format", "device", "mnn", "target", "drafter", "threads")
-_MAX_THREADS = 4096
 _TOO_MUCH = 1e13
 """More ms, bytes and seconds of any clock than there can be; a date can still be made of it."""
 
@@ -137,7 +136,7 @@ def _pair(raw: dict[str, Any]) -> PairCosts:
 
 
 def _threads(number: object) -> int:
-    if type(number) is not int or not 0 < number <= _MAX_THREADS:
+    if type(number) is not int or not 0 < number <= MAX_THREADS:
         raise ValueError(f"{number!r} is no number of threads")
     return number
 

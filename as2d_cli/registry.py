@@ -19,6 +19,7 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from as2d_cli.errors import RegistryError, RequestError
 from as2d_cli.model_sources import PathSource, Source, is_plain_name, read_source
+from as2d_cli.paths import config_root
 from as2d_cli.tables import Table, describe, read_toml, suggestion
 from as2d_cli.tasks import Task
 
@@ -159,9 +160,7 @@ def user_registry_file() -> Path | None:
 
 
 def _configured() -> Path:
-    import platformdirs  # not at the top: only needed once a registry is read
-
-    return platformdirs.user_config_path("as2d", appauthor=False) / "models.toml"
+    return config_root() / "models.toml"
 
 
 def _check_within(folder: Path, entry: ModelEntry, table: Table) -> None:

@@ -41,6 +41,17 @@ def format_time(seconds: float, mark: str) -> str:
     return f"{hours:02d}:{minutes:02d}:{milliseconds // 1000:02d}{mark}{milliseconds % 1000:03d}"
 
 
+def clock(seconds: float) -> str:
+    """Return a time as people write it: minutes and whole seconds, and hours where there are.
+
+    >>> clock(75), clock(3675)
+    ('1:15', '1:01:15')
+    """
+    minutes, rest = divmod(round(max(seconds, 0.0)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
 def _milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
 

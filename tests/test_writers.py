@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from as2d_cli.errors import OutputError
 from as2d_cli.types import Segment, Transcript, Word
-from as2d_cli.writers import FORMATS, format_time, write_atomic
+from as2d_cli.writers import FORMATS, clock, format_time, write_atomic
 
 TRANSCRIPT = Transcript(
     text='Hello, "world". Añb & <c> --> d',
@@ -99,6 +99,11 @@ def test_a_cue_is_shown_for_a_moment_at_least():
     brief = replace(TRANSCRIPT, segments=(Segment(1.0, 1.0002, "Oh."),))
     assert "00:00:01.000 --> 00:00:01.001" in FORMATS["vtt"](brief)
     assert "00:00:01,000 --> 00:00:01,001" in FORMATS["srt"](brief)
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(0, "0:00"), (59.6, "1:00"), (3600, "1:00:00"), (-3, "0:00")])
+def test_times_are_shown_as_on_a_clock(seconds, shown):
+    assert clock(seconds) == shown
 
 
 def test_times_round_and_carry():

@@ -7,7 +7,7 @@ import platform
 import subprocess
 from collections.abc import Sequence
 from datetime import datetime, timezone
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -33,29 +33,20 @@ def provenance(target: ModelRef, drafters: Sequence[ModelRef], command: str) -> 
         "device": device(),
         "os": platform.platform(),
         "python": platform.python_version(),
-        "mnn": _version_of("MNN"),
-        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+        "mnn": version("MNN"),
+        "load": round(os.getloadavg()[0], 2),
         "utc": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "command": command,
     }
 
 
 def _described(model: ModelRef) -> dict[str, Any]:
-    # The folder of a converted model is named by a digest of its files' sources and options.
-    files = model.path.name if model.path else None
     return {
         "name": model.entry.name,
-        "files": files,
+        "files": model.path.name,  # a digest of their sources and the options
         "options": dict(model.entry.options),
         "threads": model.threads,
     }
-
-
-def _version_of(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def commit(folder: Path) -> str | None:

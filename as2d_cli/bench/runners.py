@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from types import TracebackType
 from typing import Protocol, TypeVar
 
 from as2d_cli.bench.follower import EPOCHS, SLOTS, Followed, run_follower
@@ -115,9 +114,7 @@ class PairRunner:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop the processes."""
         self._stack.close()
 

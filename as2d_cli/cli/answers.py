@@ -9,6 +9,7 @@ from as2d_cli.cli.results import name_of, write_out, write_record
 from as2d_cli.printable import one_line, printable
 from as2d_cli.report import stats_dict
 from as2d_cli.types import Span
+from as2d_cli.writers import clock
 
 
 class Answers(Protocol):
@@ -34,7 +35,7 @@ class TextAnswers:
         if answer.text is None:
             return
         name = f"{printable(answer.source)}: {one_line(str(answer.question))}\n" if self._named else ""
-        times = "".join(f" [{_clock(span.start_s)}-{_clock(span.end_s)}]" for span in answer.spans)
+        times = "".join(f" [{clock(int(span.start_s))}-{clock(int(span.end_s))}]" for span in answer.spans)
         write_out(f"{self._separator}{name}{answer.text}{times}\n")
         self._separator = "\n"
 
@@ -78,14 +79,3 @@ class JsonAnswers:
 
 def _times(span: Span) -> dict[str, float]:
     return {"start": round(span.start_s, 3), "end": round(span.end_s, 3)}
-
-
-def _clock(seconds: float) -> str:
-    """Return a moment as people write it.
-
-    >>> _clock(75.4), _clock(3675)
-    ('1:15', '1:01:15')
-    """
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

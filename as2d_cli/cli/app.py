@@ -20,23 +20,12 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from as2d_cli import __version__
+from as2d_cli.cli.commands import COMMANDS
 from as2d_cli.cli.exit_codes import ExitCode, code_of_stop, ending_in_order, exit_code
 from as2d_cli.cli.messages import say, silence
 from as2d_cli.errors import As2dError
 from as2d_cli.standard_streams import fill_closed
 from as2d_cli.tables import suggestion
-
-_COMMANDS = {
-    "transcribe": "Write down what is said in audio files.",
-    "translate": "Write down in English what is said in audio files, in any language.",
-    "ask": "Answer questions about what is said in audio files.",
-    "models": "List, fetch, check and remove models.",
-    "plugins": "List plugins, and begin one of your own.",
-    "profile": "Measure, show and forget what drafts are worth on this device.",
-    "bench": "Decode the same windows in every mode and compare.",
-    "config": "Show the settings and where they come from.",
-}
-"""Name of each sub-command, which is that of its module's, and its help in one line."""
 
 
 class LazyGroup(TyperGroup):
@@ -44,25 +33,25 @@ class LazyGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer has had two Context classes
         """Return the names of the sub-commands."""
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401
         """Import a sub-command."""
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
         self.commands[cmd_name] = get_command(import_module(f"as2d_cli.cli.{cmd_name}").app)
         return self.commands[cmd_name]
 
     def resolve_command(self, ctx: Any, args: Any) -> Any:  # noqa: ANN401
         """Find the sub-command. A usage error names the nearest one, or says what files are given to."""
-        if not ctx.resilient_parsing and not args[0].startswith("-") and args[0] not in _COMMANDS:
+        if not ctx.resilient_parsing and not args[0].startswith("-") and args[0] not in COMMANDS:
             ctx.fail(f"No such command {args[0]!r}. {_meant(args[0])}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
         """List the sub-commands without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+            formatter.write_dl(list(COMMANDS.items()))
 
     def make_context(self, *args: Any, **extra: Any) -> Any:  # noqa: ANN401
         """Read the command line; help and version are printed meanwhile."""
@@ -113,7 +102,7 @@ def _refused(error: OSError | MemoryError) -> str:
 def _meant(word: str) -> str:
     if Path(word).exists():
         return f"To write down what is said there: as2d transcribe {shlex.quote(word)}"
-    return suggestion(word, _COMMANDS).capitalize()
+    return suggestion(word, COMMANDS).capitalize()
 
 
 app = typer.Typer(

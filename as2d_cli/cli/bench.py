@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from as2d_cli.cli.commands import sub_command
 from as2d_cli.cli.exit_codes import ExitCode
 from as2d_cli.cli.messages import tell
 from as2d_cli.errors import OutputError, RequestError
@@ -16,7 +17,7 @@ if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
     from as2d_cli.bench.rows import Results
     from as2d_cli.bench.run import BenchRequest
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = sub_command()
 
 
 @app.command()

@@ -12,19 +12,14 @@ import typer
 from typer.main import get_command
 
 from as2d_cli.cli.columns import print_table
+from as2d_cli.cli.commands import group
 from as2d_cli.cli.parameters import COMMANDS
 from as2d_cli.cli.settings import PREFIX, origin, setting_kinds
 from as2d_cli.config import Value, config_path
 from as2d_cli.errors import RequestError
 from as2d_cli.paths import cache_root
 
-app = typer.Typer(
-    add_completion=False,
-    help="Show the settings and where they come from.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = group("config")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from as2d_cli.cli.fetch_progress import shown_progress
@@ -31,9 +30,7 @@ class TerminalDisplay(Display):
     def __enter__(self) -> TerminalDisplay:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def stop(self) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from as2d_cli import cache, plugins, weights
 from as2d_cli.cli.columns import print_table
+from as2d_cli.cli.commands import group
 from as2d_cli.cli.fetch_progress import shown_progress
 from as2d_cli.cli.messages import tell
 from as2d_cli.errors import As2dError, ModelError
@@ -18,13 +19,7 @@ from as2d_cli.printable import printable
 from as2d_cli.registry import ModelEntry, load_registry
 from as2d_cli.standard_streams import stdout_to
 
-app = typer.Typer(
-    add_completion=False,
-    help="List, fetch, check and remove models.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = group("models")
 
 _NAMES = "Model (see: as2d models list)."
 

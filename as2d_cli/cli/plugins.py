@@ -13,17 +13,12 @@ from typing import Annotated
 import typer
 
 from as2d_cli.cli.columns import print_table
+from as2d_cli.cli.commands import group
 from as2d_cli.discovery import PluginInfo, list_plugins
 from as2d_cli.errors import OutputError, RequestError
 from as2d_cli.hookspecs import GROUP
 
-app = typer.Typer(
-    add_completion=False,
-    help="List plugins, and begin one of your own.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = group("plugins")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PLACEHOLDER = "skeleton"
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from as2d_cli.cli.commands import group
 from as2d_cli.cli.messages import tell
 from as2d_cli.errors import RequestError
 from as2d_cli.printable import printable
@@ -16,13 +17,7 @@ from as2d_cli.printable import printable
 if TYPE_CHECKING:
     from as2d_cli.measure import TargetCosts
 
-app = typer.Typer(
-    help="Measure, show and forget what drafts are worth on this device.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = group("profile")
 
 _Pair = Annotated[str | None, typer.Option("--pair", metavar="NAME", help="A pair of models.toml.")]
 _Threads = Annotated[int | None, typer.Option(min=1, metavar="N", help="Threads of the target.")]

@@ -16,6 +16,7 @@ from rich.text import Text
 from as2d_cli.audio import claimed_s
 from as2d_cli.messages import Progress
 from as2d_cli.printable import printable
+from as2d_cli.writers import clock
 
 _NAME_COLUMNS = 30
 
@@ -159,17 +160,6 @@ class Bar:
     def _figures_of_one(self) -> str:
         tokens, steps = self._steps.tokens, self._steps.steps
         return f"{tokens / steps:.1f} tokens per step" if tokens > steps else ""  # 1.0 is no news: no drafts
-
-
-def clock(seconds: float) -> str:
-    """Return minutes and seconds, and hours where there are.
-
-    >>> clock(75), clock(3675)
-    ('1:15', '1:01:15')
-    """
-    minutes, rest = divmod(round(max(seconds, 0.0)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def _short(name: str) -> str:

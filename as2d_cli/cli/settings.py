@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand
 from typer.models import OptionInfo
 
+from as2d_cli.cli.commands import sub_command
 from as2d_cli.cli.exit_codes import ExitCode
 from as2d_cli.cli.parameters import COMMANDS, Options
 from as2d_cli.config import Value, read_config
@@ -46,7 +47,7 @@ def configured(body: Callable[[OptionsT], ExitCode], options: type[OptionsT]) ->
     first = Parameter("command", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     call.__signature__ = Signature([first, *_parameters(options)])  # type: ignore[attr-defined]
     call.__name__, call.__doc__ = body.__name__, body.__doc__
-    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app = sub_command()
     app.command(
         cls=ConfiguredCommand,
         context_settings={"token_normalize_func": lambda name: name.replace("_", "-")},

@@ -5,10 +5,9 @@ import re
 import time
 from pathlib import Path
 
-import pytest
 from rich.console import Console
 
-from as2d_cli.cli.progress import Bar, Tally, clock
+from as2d_cli.cli.progress import Bar, Tally
 from as2d_cli.messages import Progress
 
 A, B = Path("a"), Path("b")
@@ -27,11 +26,6 @@ def test_lengths_are_estimates_until_a_file_is_finished():
     assert tally.total_s(B) == 45
     tally.file(B)
     assert (tally.current, tally.heard_s(), tally.total_s()) == (None, 75, 75)
-
-
-@pytest.mark.parametrize(("seconds", "shown"), [(0, "0:00"), (59.6, "1:00"), (3600, "1:00:00"), (-3, "0:00")])
-def test_times_are_shown_as_on_a_clock(seconds, shown):
-    assert clock(seconds) == shown
 
 
 def test_names_are_shown_as_they_are_and_the_bar_gives_way(sound):
