@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from as2d_cli.errors import PluginError
@@ -17,11 +16,10 @@ CONVERTER_VERSION = "1"
 
 
 @hookimpl
-def as2d_convert(entry: ModelEntry, destination: Path) -> bool:
+def as2d_convert(entry: ModelEntry) -> bool:
     """There is nothing to convert. Raises `PluginError` for options: there are none."""
     if entry.options:
         raise PluginError(f"model {entry.name!r}: the lookup plugin has no options", "leave them out")
-    destination.mkdir(parents=True, exist_ok=True)
     return True
 
 

@@ -17,6 +17,7 @@ from tokenizers import Regex, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as BpeTokenizer
 from tokenizers.models import BPE
 
+from as2d_cli.decoding.byte_tokens import BYTE_OF
 from as2d_cli.errors import ModelError
 from as2d_cli.json_files import read_json
 from as2d_mnn_llm.gguf_file import GgufFile
@@ -156,16 +157,6 @@ class LlmTokenizer:
     def _token_bytes(self, token: int) -> bytes:
         text = None if token in self._special_ids or token < 0 else self._bpe.id_to_token(token)
         try:
-            return bytes(_BYTE_OF[char] for char in text) if text else b""
+            return bytes(BYTE_OF[char] for char in text) if text else b""
         except KeyError as error:
             raise ModelError(f"the tokenizer's token {token} does not stand for bytes") from error
-
-
-def _byte_alphabet() -> dict[str, int]:
-    """GPT-2's mapping of bytes to printable characters, inverted (openai/gpt-2 `encoder.py`)."""
-    printable = [*range(33, 127), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    rest = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(256 + at): byte for at, byte in enumerate(rest)}
-
-
-_BYTE_OF: Final = _byte_alphabet()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from as2d_cli.errors import PluginError
@@ -19,32 +18,24 @@ if TYPE_CHECKING:  # the registry is not needed to run this plugin
     from as2d_cli.decoding.protocols import Tokenizer
     from as2d_cli.registry import ModelEntry
 
-PLUGIN = "scripted"
 _TOKENIZERS = {"words": True, "bytes": False}
 
 
 @hookimpl
-def as2d_convert(entry: ModelEntry, source: Path, destination: Path) -> bool | None:
+def as2d_convert() -> bool:
     """There is nothing to convert: the options are the model."""
-    if entry.plugin != PLUGIN:
-        return None
-    destination.mkdir(parents=True, exist_ok=True)
     return True
 
 
 @hookimpl
-def as2d_load_target(entry: ModelEntry, path: Path, threads: int) -> ScriptedTarget | None:
+def as2d_load_target(entry: ModelEntry) -> ScriptedTarget:
     """Build a target from the entry's options."""
-    if entry.plugin != PLUGIN:
-        return None
     return ScriptedTarget(**_options(entry, ScriptedTarget))
 
 
 @hookimpl
-def as2d_load_drafter(entry: ModelEntry, path: Path, threads: int) -> ScriptedDrafter | None:
+def as2d_load_drafter(entry: ModelEntry) -> ScriptedDrafter:
     """Build a drafter from the entry's options."""
-    if entry.plugin != PLUGIN:
-        return None
     return ScriptedDrafter(**_options(entry, ScriptedDrafter))
 
 
@@ -64,10 +55,8 @@ def as2d_load_inner_drafter(entry: ModelEntry, vocabulary: Tokenizer) -> Scripte
 
 
 @hookimpl
-def as2d_load_tokenizer(entry: ModelEntry, path: Path) -> ScriptedTokenizer | None:
+def as2d_load_tokenizer(entry: ModelEntry) -> ScriptedTokenizer:
     """Build the tokenizer that the entry's options name."""
-    if entry.plugin != PLUGIN:
-        return None
     return _tokenizer(entry)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from tokenizers import Tokenizer as BpeTokenizer
 from tokenizers.models import BPE
 
+from as2d_cli.decoding.byte_tokens import BYTE_OF
 from as2d_cli.errors import ModelError
 from as2d_cli.json_files import read_json
 
@@ -106,7 +107,7 @@ class WhisperTokenizer:
         if token not in self._bytes:
             text = self._names.get(token) if 0 <= token < self.end_id else None
             try:
-                self._bytes[token] = bytes(_BYTE_OF[char] for char in text) if text else b""
+                self._bytes[token] = bytes(BYTE_OF[char] for char in text) if text else b""
             except KeyError as error:
                 raise ModelError(f"{self._path}: token {token} does not stand for bytes") from error
         return self._bytes[token]
@@ -119,20 +120,6 @@ def _ids(tokens: Iterable[tuple[str, int]]) -> dict[str, int]:
         if type(name) is not str or type(token) is not int or not 0 <= token < _MAX_ID:
             raise ValueError(f"{name!r} cannot be token {token!r}")
     return found
-
-
-def _byte_alphabet() -> dict[str, int]:
-    """GPT-2's mapping of bytes to printable characters, inverted (openai/gpt-2 `encoder.py`)."""
-    printable = [
-        *range(ord("!"), ord("~") + 1),
-        *range(ord("¡"), ord("¬") + 1),
-        *range(ord("®"), ord("ÿ") + 1),
-    ]
-    rest = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(rest)}
-
-
-_BYTE_OF = _byte_alphabet()
 
 
 def repair_tokenizer(source: Path, destination: Path) -> None:

@@ -17,8 +17,8 @@ def session(script=(5, 6, 7, 8, 0), **options):
     return ScriptedSession(script, **settings)
 
 
-def entry(plugin_name="scripted", **options):
-    return SimpleNamespace(name="toy", plugin=plugin_name, options=options)
+def entry(**options):
+    return SimpleNamespace(name="toy", options=options)
 
 
 def text_of(target, request=None, features=FEATURES):
@@ -211,28 +211,15 @@ def test_a_session_of_a_drafter_can_fail_and_refuses_what_no_cache_could_do():
         session.forward([5] * 5000)
 
 
-def test_the_hooks_build_from_an_entrys_options(tmp_path):
-    target = plugin.as2d_load_target(entry(text="hi there", max_tokens=19, tokenizer="bytes"), tmp_path, 1)
-    drafter = plugin.as2d_load_drafter(entry(text="hi there", error_rate=1, loop_at=2), tmp_path, 1)
+def test_the_hooks_build_from_an_entrys_options():
+    target = plugin.as2d_load_target(entry(text="hi there", max_tokens=19, tokenizer="bytes"))
+    drafter = plugin.as2d_load_drafter(entry(text="hi there", error_rate=1, loop_at=2))
     assert (text_of(target), target.max_tokens, target.tokenizer.size) == (" hi there", 19, 256)
     assert (drafter.script.text, drafter.error_rate, drafter.loop_at) == ("hi there", 1, 2)
-    assert plugin.as2d_load_tokenizer(entry(tokenizer="bytes"), tmp_path).size == 256
-
-
-def test_converting_makes_the_folder(tmp_path):
-    assert plugin.as2d_convert(entry(), tmp_path, tmp_path / "toy")
-    assert (tmp_path / "toy").is_dir()
-
-
-def test_the_hooks_leave_other_plugins_models_alone(tmp_path):
-    other = entry("whisper")
-    assert plugin.as2d_convert(other, tmp_path, tmp_path) is None
-    assert plugin.as2d_load_target(other, tmp_path, 1) is None
-    assert plugin.as2d_load_drafter(other, tmp_path, 1) is None
-    assert plugin.as2d_load_tokenizer(other, tmp_path) is None
+    assert plugin.as2d_load_tokenizer(entry(tokenizer="bytes")).size == 256
 
 
 @pytest.mark.parametrize("options", [{"txt": "typo"}, {"max_tokens": "many"}, {"tokenizer": "runes"}])
-def test_a_wrong_option_is_an_error_that_names_model_and_option(tmp_path, options):
+def test_a_wrong_option_is_an_error_that_names_model_and_option(options):
     with pytest.raises(PluginError, match=r"'toy'.*'(txt|max_tokens|runes)'"):
-        plugin.as2d_load_target(entry(**options), tmp_path, 1)
+        plugin.as2d_load_target(entry(**options))
