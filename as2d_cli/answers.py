@@ -73,23 +73,24 @@ class AskReport:
     answering: RunReport
 
     @property
+    def parts(self) -> tuple[RunReport, ...]:
+        """The runs that this is the report of."""
+        return (self.listening, self.answering) if self.listening else (self.answering,)
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing has been done yet."""
-        return self.answering.is_empty and (self.listening is None or self.listening.is_empty)
+        return all(part.is_empty for part in self.parts)
 
     @property
     def succeeded(self) -> bool:
         """Whether every question about every recording was answered."""
-        return self.answering.succeeded and (self.listening is None or self.listening.succeeded)
+        return all(part.succeeded for part in self.parts)
 
     @property
     def is_doubtful(self) -> bool:
         """Whether a comparison was asked for and did not find everything identical."""
         return self.answering.is_doubtful
-
-    def lines(self) -> list[str]:
-        """Return the report as text."""
-        return [*(self.listening.lines() if self.listening else ()), *self.answering.lines()]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as plain values, for JSON."""

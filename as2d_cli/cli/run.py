@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import typer
@@ -19,6 +20,7 @@ if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
     from as2d_cli.answers import Answer
     from as2d_cli.cli.display import TerminalDisplay
     from as2d_cli.cli.results import Results
+    from as2d_cli.report import RunReport
     from as2d_cli.requests import FileOutcome
 
 _Outcome = TypeVar("_Outcome")
@@ -65,8 +67,9 @@ class Report(Protocol):
     def succeeded(self) -> bool:
         """Whether all was done."""
 
-    def lines(self) -> list[str]:
-        """Return the report as text."""
+    @property
+    def parts(self) -> tuple[RunReport, ...]:
+        """The runs that it is of."""
 
 
 class Work(Protocol[_Outcome_co, _Report_co]):
@@ -110,8 +113,10 @@ class Showing(Generic[_Outcome, _AnyReport]):
         return ExitCode.OK if report.succeeded else ExitCode.SOME_FAILED
 
     def _conclude(self, report: _AnyReport) -> None:
+        from as2d_cli.cli.report_lines import lines_of
+
         self.display.stop()
-        for line in report.lines():
+        for line in chain.from_iterable(map(lines_of, report.parts)):
             (self.messages.line if report.is_doubtful else self.messages.note)(line)
         self.report(report)
 
