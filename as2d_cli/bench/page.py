@@ -67,14 +67,8 @@ def _body(results: Results) -> Iterator[str]:
         yield element("p", text(f"Different text: {difference}"), class_="bad")
     else:
         yield element("p", "All modes gave the same tokens in every window.", class_="good")
-    summaries = summarise(results.rows)
-    for title, table in (
-        ("Whole batch: windows in blocks, drafts may run ahead", tables.batch_table(summaries)),
-        ("Window by window: least latency over the repeats", tables.window_table(summaries)),
-        ("Drafts", tables.draft_table(summaries)),
-        ("Steps by committed tokens", tables.histogram_table(summaries)),
-    ):
-        yield element("h2", text(title))
+    for title, table in tables.titled_tables(summarise(results.rows)):
+        yield element("h2", text(title[0].upper() + title[1:]))
         yield _table(table)
     if results.oracle:
         yield element("h2", "Replay of the recorded windows, each from a standing start")

@@ -26,18 +26,10 @@ def report(results: Results) -> Iterator[str]:
         f"{first.repeats} repeats; speedups are sums over sums, against {first.mode}"
     )
     yield ""
-    yield "whole batch: windows in blocks, drafts may run ahead into the next windows"
-    yield from aligned(batch_table(summaries))
-    yield ""
-    yield "window by window: least latency over the repeats, in the target's process"
-    yield from aligned(window_table(summaries))
-    yield ""
-    yield "drafts"
-    yield from aligned(draft_table(summaries))
-    yield ""
-    yield "steps by committed tokens"
-    yield from aligned(histogram_table(summaries))
-    yield ""
+    for title, table in titled_tables(summaries):
+        yield title
+        yield from aligned(table)
+        yield ""
     yield from auto_lines(results.provenance, summaries)
     yield from _word_errors(results)
     yield from oracle_lines(results)
@@ -72,6 +64,14 @@ def auto_lines(provenance: dict[str, Any], summaries: Sequence[Summary]) -> Iter
             )
             if not budget["drafter"]:
                 yield f"its steps are {TARGET_ONLY}'s own: whatever the two differ by is this machine's noise"
+
+
+def titled_tables(summaries: Sequence[Summary]) -> Iterator[tuple[str, Table]]:
+    """Yield what modes came to: each table and what it is of."""
+    yield "whole batch: windows in blocks, drafts may run ahead into the next windows", batch_table(summaries)
+    yield "window by window: least latency over the repeats, in the target's process", window_table(summaries)
+    yield "drafts", draft_table(summaries)
+    yield "steps by committed tokens", histogram_table(summaries)
 
 
 def batch_table(summaries: Sequence[Summary]) -> Table:
