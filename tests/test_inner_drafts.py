@@ -9,9 +9,10 @@ from as2d_cli.inner_drafts import MAX_EARLIER, InnerDrafts
 from as2d_cli.messages import ModelRef
 from as2d_cli.model_sources import NoSource
 from as2d_cli.registry import ModelEntry
+from as2d_cli.testing import ScriptedSession
 from as2d_cli.types import Request
 from as2d_cli.workers import _inner_drafts, plugin_errors
-from as2d_scripted import ScriptedSession, ScriptedTarget
+from as2d_scripted import ScriptedTarget
 
 ENTRY = ModelEntry("silent", "silent", "drafter", NoSource())
 

@@ -13,7 +13,7 @@ from as2d_cli.decoding.loop import Alignment, decode
 from as2d_cli.decoding.passages import LUCK, PassageFinder
 from as2d_cli.decoding.protocols import END, DraftToken
 from as2d_cli.decoding.retokenize import Retokenizer
-from as2d_cli.decoding.stream import EMPTY, DraftReader, DraftState, DraftStream, DraftWriter, finished_draft
+from as2d_cli.decoding.stream import EMPTY, DraftReader, DraftState, DraftStream, finished_draft
 
 __all__ = [
     "EMPTY",
@@ -31,7 +31,6 @@ __all__ = [
     "DraftState",
     "DraftStream",
     "DraftToken",
-    "DraftWriter",
     "FixedBudget",
     "FollowedDraft",
     "Follower",

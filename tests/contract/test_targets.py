@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from as2d_cli import ModelError, Word
-from as2d_cli.testing import TargetContract
-from as2d_scripted import Script, ScriptedSession, ScriptedTarget, ScriptedTokenizer
+from as2d_cli.testing import ScriptedSession, TargetContract
+from as2d_scripted import Script, ScriptedTarget, ScriptedTokenizer
 
 CONTRACT = TargetContract()
 CHECKS = [name for name in dir(CONTRACT) if name.startswith("test_")]

@@ -22,16 +22,11 @@ from as2d_cli.decoding import (
     serial_draft,
 )
 from as2d_cli.decoding.baselines import AdaptiveSchedule, FixedSchedule, new_schedule
+from as2d_cli.decoding.virtual import VirtualClock
 from as2d_cli.errors import DecodeError
+from as2d_cli.testing import ScriptedSession
 from as2d_cli.types import Request
-from as2d_scripted import (
-    Script,
-    ScriptedDrafter,
-    ScriptedSession,
-    ScriptedTarget,
-    ScriptedTokenizer,
-    VirtualClock,
-)
+from as2d_scripted import Script, ScriptedDrafter, ScriptedTarget, ScriptedTokenizer
 
 STOP, VOCAB, PROMPT = 0, 200, (190, 191)
 TEXT = [*range(1, 61), STOP]

@@ -12,9 +12,11 @@ from as2d_cli.decoding import (
     FixedBudget,
     StepCosts,
     decode,
+    finished_draft,
 )
+from as2d_cli.decoding.virtual import PacedReader, VirtualClock
 from as2d_cli.errors import DecodeError
-from as2d_scripted import PacedReader, ScriptedSession, VirtualClock, finished_draft
+from as2d_cli.testing import ScriptedSession
 
 END, VOCAB, PROMPT = 0, 1000, (900, 901, 902)
 TEXT = [*range(1, 60), END]

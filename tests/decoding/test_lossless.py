@@ -23,17 +23,10 @@ from as2d_cli.decoding import (
     StepCosts,
     decode,
 )
+from as2d_cli.decoding.virtual import PacedReader, VirtualClock
+from as2d_cli.testing import ScriptedSession
 from as2d_cli.types import Request
-from as2d_scripted import (
-    PacedReader,
-    Script,
-    ScriptedDrafter,
-    ScriptedSession,
-    ScriptedTarget,
-    ScriptedTokenizer,
-    VirtualClock,
-    draft_into,
-)
+from as2d_scripted import Script, ScriptedDrafter, ScriptedTarget, ScriptedTokenizer, draft_into
 
 END, VOCAB, CAPACITY = 0, 12, 80
 FINAL_STATES = [state for state in DraftState if state.finished]

@@ -11,7 +11,7 @@ from as2d_cli.decoding import (
     decode,
     finished_draft,
 )
-from as2d_scripted import ScriptedSession
+from as2d_cli.testing import ScriptedSession
 
 END = 99
 

@@ -3,9 +3,19 @@
 import numpy as np
 import pytest
 
-from as2d_cli.decoding import EMPTY, Aligner, Controller, FixedBudget, Hazard, StepCosts, decode
+from as2d_cli.decoding import (
+    EMPTY,
+    Aligner,
+    Controller,
+    FixedBudget,
+    Hazard,
+    StepCosts,
+    decode,
+    finished_draft,
+)
+from as2d_cli.decoding.virtual import VirtualClock
 from as2d_cli.types import Request
-from as2d_scripted import Script, ScriptedDrafter, ScriptedTarget, VirtualClock, finished_draft
+from as2d_scripted import Script, ScriptedDrafter, ScriptedTarget
 
 WINDOWS = 15
 STAIRS_MS = {1: 4.34, 2: 4.79, 3: 5.16, 4: 5.26, 5: 5.66, 6: 9.52, 8: 10.2, 9: 10.4, 16: 13.4, 24: 15.3}

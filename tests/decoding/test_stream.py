@@ -3,8 +3,8 @@ from multiprocessing.shared_memory import SharedMemory
 import pytest
 
 from as2d_cli.decoding import EMPTY, DraftState, DraftStream
+from as2d_cli.decoding.virtual import VirtualClock
 from as2d_cli.errors import DecodeError
-from as2d_scripted import VirtualClock
 
 VOCAB = 100
 

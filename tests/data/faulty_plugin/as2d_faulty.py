@@ -31,7 +31,8 @@ from as2d_cli.decoding.protocols import DraftToken
 from as2d_cli.errors import As2dError
 from as2d_cli.hookspecs import hookimpl
 from as2d_cli.slots import DRAFT_CAPACITY, Slots
-from as2d_scripted import Script, ScriptedDrafter, ScriptedSession, ScriptedTarget, ScriptedTokenizer
+from as2d_cli.testing import ScriptedSession
+from as2d_scripted import Script, ScriptedDrafter, ScriptedTarget, ScriptedTokenizer
 
 FAULT = json.loads(os.environ.get("FAULT", "{}"))
 WORDS = 16

@@ -3,7 +3,8 @@
 import numpy as np
 
 from as2d_cli.hookspecs import hookimpl
-from as2d_scripted import Script, ScriptedSession, ScriptedTarget
+from as2d_cli.testing import ScriptedSession
+from as2d_scripted import Script, ScriptedTarget
 
 
 class LyingSession(ScriptedSession):
