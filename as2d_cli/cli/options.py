@@ -149,25 +149,26 @@ def _refuse_idle_options(options: BatchOptions, request: BatchRequest) -> None:
 
     What is set for all runs, by environment or file, may be of use in other ones.
     """
-    chosen = request.drafter if "drafter" in _in_effect(options) else None
+    in_effect = _in_effect(options)
+    chosen = request.drafter if "drafter" in in_effect else None
     if chosen is not None and chosen not in request.able_drafters:
         raise RequestError(f"model {chosen.name!r} cannot {request.task}", "choose another drafter")
     for_drafts = {"align", "compare", "draft_tokens"} | ({"budget"} if options.budget != "0" else set())
-    for name in sorted(for_drafts & _in_effect(options) if not request.able_drafters else ()):
+    for name in sorted(for_drafts & in_effect if not request.able_drafters else ()):
         unable = f", and {request.drafter.name!r} cannot {request.task}" if request.drafter else ""
         raise RequestError(
             f"--{name.replace('_', '-')} does nothing without a drafter{unable}", "choose one with --drafter"
         )
-    if "memory_limit" in _in_effect(options) and not request.auto_budget:
+    if "memory_limit" in in_effect and not request.auto_budget:
         raise RequestError(
             "--memory-limit does nothing where drafts are not chosen by this device's profile",
             "leave out --drafter, --budget, --draft-tokens and --compare",
         )
     has_words = options.json or WORD_FORMATS.intersection(request.formats)
-    if "word_timestamps" in _in_effect(options) and not has_words:
+    if "word_timestamps" in in_effect and not has_words:
         raise RequestError("--word-timestamps does nothing without JSON", "add --json, or -f json")
     _refuse_idle_layout(options, request.formats)
-    if "overwrite" in _in_effect(options) and not request.formats:
+    if "overwrite" in in_effect and not request.formats:
         raise RequestError("--overwrite does nothing without files to write", "add -f or -o")
 
 

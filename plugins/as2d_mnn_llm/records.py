@@ -7,8 +7,9 @@ float32 for each block, then the bias. Four-bit codes are packed in twos, the fi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import BinaryIO
 
 import numpy as np
@@ -124,7 +125,7 @@ class WeightFile:
             raise ModelError(f"a matrix of {out} x {inner} was given without rows")
         offset, scales, biases, rows = self._size, [], [], 0
         header = self._write(_header(out, inner, first.bits))
-        for piece in _chain(first, pieces):
+        for piece in chain([first], pieces):
             if (piece.bits, piece.block, piece.codes.shape[1]) != (first.bits, first.block, inner):
                 raise ModelError(f"a matrix of {piece.codes.shape[1]} columns; expected {inner}")
             rows += len(piece.codes)
@@ -160,11 +161,6 @@ class WeightFile:
         self._file.write(data)
         self._size += len(data)
         return len(data)
-
-
-def _chain(first: QuantisedLinear, rest: Iterator[QuantisedLinear]) -> Iterator[QuantisedLinear]:
-    yield first
-    yield from rest
 
 
 def _header(out: int, inner: int, bits: int) -> bytes:

@@ -186,10 +186,7 @@ def _from_huggingface(source: Mapping[str, Array]) -> Iterator[tuple[str, Array]
     """Rename Hugging Face arrays to CTranslate2's names; q, k, v projections are joined."""
     embeddings = source["model.decoder.embed_tokens.weight"]
     yield "decoder/embeddings/weight", embeddings
-    yield (
-        "decoder/projection/weight",
-        source.get("proj_out.weight", embeddings),
-    )  # seldom stored: they are tied
+    yield "decoder/projection/weight", source.get("proj_out.weight", embeddings)  # seldom stored: tied
     for part in ("encoder", "decoder"):
         yield f"{part}/position_encodings/encodings", source[f"model.{part}.embed_positions.weight"]
     for theirs, ours in _HF_TOP.items():

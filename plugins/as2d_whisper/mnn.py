@@ -54,11 +54,6 @@ def constant(array: NDArray[np.float32]) -> Var:
     return Var(expr.const(array, list(array.shape), expr.NCHW, expr.float))
 
 
-def weights_path(path: Path) -> Path:
-    """Return where a graph's weights are: apart from it, or MNN would keep them in memory twice."""
-    return path.with_name(f"{path.name}.weight")
-
-
 class Graph:
     """A loaded MNN graph with fixed input and output names."""
 
@@ -68,7 +63,7 @@ class Graph:
         Shapes may change from run to run. (With `shape_mutable=False` MNN would need less memory, but
         then the outputs of one run are overwritten by the next.)
         """
-        weights = weights_path(path)
+        weights = path.with_name(f"{path.name}.weight")  # apart, or MNN would keep them in memory twice
         for file in (path, weights):
             if not file.is_file():
                 raise ModelError(f"{file}: missing", "as2d models verify, then as2d models pull")
