@@ -98,7 +98,14 @@ def test_by_default_it_asks_for_what_the_command_asks_for(monkeypatch, tmp_path)
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"language": "germn"}, {"output_formats": ["str"]}, {"drafter": "speakr"}, {"threads": -1}]
+    "wrong",
+    [
+        {"language": "germn"},
+        {"output_formats": ["str"]},
+        {"output_formats": ","},
+        {"drafter": "speakr"},
+        {"threads": -1},
+    ],
 )
 def test_what_makes_no_sense_is_refused(scripted, sound, wrong):
     with pytest.raises(as2d_cli.As2dError):
