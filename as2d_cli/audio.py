@@ -41,6 +41,7 @@ class _Findings:
 
     heard_s: float = 0.0
     claimed_s: float | None = None
+    tracks: int = 1
     samples: int = 0
     damaged: int = 0
     not_finite: int = 0
@@ -58,6 +59,8 @@ class _Findings:
     def lines(self) -> list[str]:
         """Return one line per kind of trouble."""
         lines = []
+        if self.tracks > 1:
+            lines.append(f"has {self.tracks} audio tracks; only the first was heard")
         if self.damaged:
             lines.append(
                 f"damaged in {self.damaged} place(s); what could not be decoded is missing or silent"
@@ -146,6 +149,7 @@ class AudioStream:
         findings = self._findings
         for reader in chain([self._first], self._readers):
             findings.claimed_s = findings.claimed_s or reader.claimed_s
+            findings.tracks = max(findings.tracks, reader.tracks)
             skip_s = findings.heard_s
             try:
                 for samples, rate in reader.chunks():

@@ -53,6 +53,7 @@ class AvReader:
             raise UnreadableError(reason(error)) from error
         self.errors = 0
         streams = self._container.streams
+        self.tracks = len(streams.audio)
         if not streams.audio:
             self._container.close()
             raise NoAudioStreamError("it has no audio stream" if len(streams) else "it is empty")

@@ -40,6 +40,8 @@ class _Sequential(soundfile.SoundFile):  # type: ignore[misc]
 class SoundfileReader:
     """Reads with libsndfile. Raises `UnreadableError` if it does not know the format."""
 
+    tracks = 1
+
     def __init__(self, file: BinaryIO) -> None:
         file.seek(0)
         try:

@@ -54,7 +54,7 @@ def fetch(entry: ModelEntry, folder: Path, progress: Progress = silent) -> Path:
         _fetch_from_hub(entry.name, source, folder, progress)
     elif isinstance(source, PathSource):
         for name in source.files:
-            _link(Path(os.path.realpath(source.directory / name)), folder / name)
+            _link(entry.name, Path(os.path.realpath(source.directory / name)), folder / name)
     check_sha256(entry, folder, progress)
     return folder
 
@@ -228,7 +228,9 @@ def _place(stored: Path, target: Path) -> None:
         shutil.copyfile(stored, target)
 
 
-def _link(original: Path, target: Path) -> None:
+def _link(model: str, original: Path, target: Path) -> None:
+    if original.exists() and not original.is_file():  # a folder would show more than is listed
+        raise ModelError(f"model {model!r}: {original}: is not a file", "name files only in your models.toml")
     target.parent.mkdir(parents=True, exist_ok=True)
     target.symlink_to(original)
 

@@ -22,6 +22,7 @@ from as2d_cli.errors import As2dError, AudioError, RequestError
 from as2d_cli.far_files import files_in, head, matching
 from as2d_cli.printable import printable
 from as2d_cli.sources import copied, reason
+from as2d_cli.special_files import read_any, read_small
 from as2d_cli.writers import FORMATS
 
 STDIN = "-"
@@ -94,7 +95,7 @@ def read_list(source: str, *, null: bool = False, option: str = "files-from") ->
     Empty lines are passed over. Raises `RequestError` if the list cannot be read.
     """
     try:
-        content = sys.stdin.buffer.read() if source == STDIN else Path(source).read_bytes()
+        content = read_small(sys.stdin.buffer) if source == STDIN else read_any(Path(source))
     except (OSError, ValueError) as error:
         raise RequestError(
             f"{printable(source)}: the list cannot be read: {reason(error)}",
@@ -234,6 +235,8 @@ def _is_wanted(file: Path) -> bool:
     if where is not None and _is_called_like_ours(file):
         return False
     try:
+        if where is None and not file.is_file():  # what is read from a pipe is gone for whom it is meant
+            return False
         open_audio(file if where is None else BytesIO(head(where, _HEAD_BYTES))).close()
     except (AudioError, OSError):
         return False

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from as2d_cli.errors import ModelError
+from as2d_cli.special_files import read_file_only
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -15,7 +16,7 @@ def read_json(path: Path) -> dict[str, Any]:
     Values may still be of any kind: numbers are not bounded, `Infinity` is one.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_file_only(path).decode())
     except RecursionError as error:  # more brackets within brackets than Python follows
         raise ValueError("nested too deep") from error
     if not isinstance(content, dict):

@@ -11,20 +11,26 @@ from as2d_cli.errors import RequestError
 def cache_root() -> Path:
     """Return the folder for what can be made again: $AS2D_CACHE_DIR, else the user's cache folder for as2d.
 
-    The folder may not exist yet.
+    The folder may not exist yet. Raises `RequestError` if there is no home folder to have it in.
     """
     if chosen := os.environ.get("AS2D_CACHE_DIR"):
         return expanded(chosen).absolute()
     import platformdirs  # here: the command line must start fast
 
-    return platformdirs.user_cache_path("as2d", appauthor=False)
+    return _own(platformdirs.user_cache_path("as2d", appauthor=False))
 
 
 def config_root() -> Path:
-    """Return the user's configuration folder for as2d, which may not exist."""
+    """Return the user's configuration folder for as2d, which may not exist. Raises as `cache_root`."""
     import platformdirs  # here: the command line must start fast
 
-    return platformdirs.user_config_path("as2d", appauthor=False)
+    return _own(platformdirs.user_config_path("as2d", appauthor=False))
+
+
+def _own(folder: Path) -> Path:
+    if folder.parts[0] == "~":  # left as it is where nobody knows a home folder
+        raise RequestError("there is no home folder to keep files of as2d in", "set HOME")
+    return folder.absolute()
 
 
 def expanded(path: str) -> Path:

@@ -26,6 +26,7 @@ class Worker:
         context = multiprocessing.get_context("spawn")
         pipe, theirs = context.Pipe()
         self.pipe: Connection = pipe
+        self._silent_s: float | None = None
         self.process = context.Process(
             target=body, args=(theirs, *arguments), name=f"as2d {name}", daemon=True
         )
@@ -40,6 +41,7 @@ class Worker:
         """
         try:
             if patience_s is not None and not self.pipe.poll(patience_s):
+                self._silent_s = patience_s
                 self.kill()
             message: Message = self.pipe.recv()
         except (EOFError, OSError):
@@ -67,6 +69,8 @@ class Worker:
 
     def how_it_ended(self) -> str:
         """Describe the exit of a process that is gone, for an error message."""
+        if self._silent_s is not None:
+            return f"did not answer for {self._silent_s:.0f} s"
         self.process.join(_STOP_S)
         code = self.process.exitcode
         if code is None:

@@ -19,6 +19,8 @@ class Reader(Protocol):
     """Length the container states, seconds; None where it is absent or only a guess."""
     errors: int
     """Damaged places passed over so far."""
+    tracks: int
+    """Audio tracks in the file; only the first is read."""
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the audio in order. Raises `UnreadableError` where this reader cannot go on."""

@@ -12,6 +12,8 @@ from as2d_cli.target_process import TargetProcess
 
 _ALONE_S, _TOGETHER_S = 1.0, 2.0
 """How long measuring takes, at least: each model alone, then both."""
+_PATIENCE_S = 60.0
+"""How long a drafter may take for a few windows, the slowest of phones in mind: no run may wait longer."""
 _END_S = 5.0
 _ONCE = Measure(0.0, rounds=1)
 
@@ -58,21 +60,21 @@ def _drafter_alone(drafter: Worker) -> DraftCosts:
 
 def _target_measured(worker: Worker, asked: Measure) -> TargetCosts:
     worker.send(asked)
-    costs = _answer(worker)
+    costs = _answer(worker, PATIENCE_S)
     if not isinstance(costs, TargetCosts):
         raise ModelError("the target's process did not measure itself")
     return costs
 
 
 def _draft_measured(worker: Worker) -> DraftCosts:
-    costs = _answer(worker)
+    costs = _answer(worker, _PATIENCE_S)
     if not isinstance(costs, DraftCosts):
         raise ModelError("the drafter's process did not measure itself")
     return costs
 
 
-def _answer(worker: Worker) -> TargetCosts | DraftCosts:
-    answer = worker.receive(PATIENCE_S)
+def _answer(worker: Worker, patience_s: float) -> TargetCosts | DraftCosts:
+    answer = worker.receive(patience_s)
     if isinstance(answer, Failed):
         worker.process.join(_END_S)  # it ends: whoever asks from now on is to find it gone
         raise ModelError(f"a model failed while it was measured: {answer.error.message}")

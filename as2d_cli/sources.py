@@ -6,12 +6,12 @@ What the bytes mean is found out by `containers`.
 from __future__ import annotations
 
 import os
-import select
 import shutil
 import stat
 import sys
 import tempfile
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -19,8 +19,7 @@ from as2d_cli.addresses import address
 from as2d_cli.errors import AudioError
 from as2d_cli.far_files import copy
 from as2d_cli.printable import printable
-
-_FIFO_PATIENCE_S = 10.0
+from as2d_cli.special_files import open_at_once, pieces
 
 
 def reason(error: Exception) -> str:
@@ -80,7 +79,7 @@ def _open_path(path: Path, name: str) -> tuple[BinaryIO, str | None]:
         if stat.S_ISDIR(mode):
             raise AudioError(f"{name}: is a directory, not a file")
         if stat.S_ISFIFO(mode):
-            return _open_fifo(path, name), None
+            return _heard(path), None
         if not stat.S_ISREG(mode):
             raise AudioError(f"{name}: is a device or socket, not a file")
         return path.open("rb"), None
@@ -90,33 +89,34 @@ def _open_path(path: Path, name: str) -> tuple[BinaryIO, str | None]:
         raise AudioError(f"{name}: cannot be opened: {reason(error)}") from error
 
 
-def _open_fifo(path: Path, name: str) -> BinaryIO:
-    """Open a named pipe without waiting for ever for someone to write to it."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    if not select.select([descriptor], [], [], _FIFO_PATIENCE_S)[0]:
-        os.close(descriptor)
-        raise AudioError(f"{name}: a pipe that nothing was written to in {_FIFO_PATIENCE_S:.0f} s")
-    os.set_blocking(descriptor, True)
-    return os.fdopen(descriptor, "rb")
+def _heard(pipe: Path) -> BinaryIO:
+    """Return a copy of what is written into a named pipe. Raises `OSError`."""
+    with open_at_once(pipe) as opened, _kept() as heard:
+        for piece in pieces(opened):
+            heard.write(piece)
+        return heard
 
 
 def _fetched(where: str) -> tuple[BinaryIO, str]:
     """Return a copy of a far file, and its digest: reading goes to and fro, and a failure is to show here."""
-    copy_here = tempfile.TemporaryFile()  # noqa: SIM115 - handed to the caller
-    try:
+    with _kept() as copy_here:
         return copy_here, copy(where, copy_here)
-    except BaseException:
-        copy_here.close()
-        raise
 
 
 def copied(file: BinaryIO) -> BinaryIO:
     """Return a copy of what can still be read from `file`, in a temporary file without a name."""
-    copy = tempfile.TemporaryFile()  # noqa: SIM115 - handed to the caller
-    try:
+    with _kept() as copy:
         shutil.copyfileobj(file, copy, 1 << 20)
         copy.seek(0)
+        return copy
+
+
+@contextmanager
+def _kept() -> Iterator[BinaryIO]:
+    """Give a temporary file without a name, which is closed only if what is done with it fails."""
+    copy = tempfile.TemporaryFile()  # noqa: SIM115 - handed to the caller
+    try:
+        yield copy
     except BaseException:
         copy.close()
         raise
-    return copy

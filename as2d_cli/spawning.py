@@ -27,6 +27,7 @@ from typing import TypeAlias
 from as2d_cli.errors import RequestError
 from as2d_cli.stops import STOPS
 
+_STARTING = threading.Lock()
 _Handler: TypeAlias = Callable[[int, FrameType | None], object] | int | None
 
 
@@ -115,10 +116,25 @@ def _end_after(event: Callable[[], None]) -> None:
 
 
 def _start_without_main(process: SpawnProcess) -> None:
-    """Start `process` while an empty module stands in for the main one."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
+    """Start `process` while an empty module stands in for the main one; in one thread at a time."""
+    with _STARTING, _being_a_parent():
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            process.start()
+        finally:
+            sys.modules["__main__"] = main
+
+
+@contextmanager
+def _being_a_parent() -> Iterator[None]:
+    """Let a daemonic process, as those of a pool are, start one. Ours do not need it to end them."""
+    here = multiprocessing.current_process()
+    is_daemon = here.daemon
+    if is_daemon:
+        here.daemon = False
     try:
-        process.start()
+        yield
     finally:
-        sys.modules["__main__"] = main
+        if is_daemon:
+            here.daemon = True

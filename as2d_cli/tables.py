@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from as2d_cli.errors import RegistryError
+from as2d_cli.special_files import read_any
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -111,7 +112,7 @@ class Table:
 def read_toml(file: Path) -> Table:
     """Read a TOML file. Raises `RegistryError` if it cannot be read or is not TOML."""
     try:
-        return Table(file, "", tomllib.loads(file.read_text(encoding="utf-8-sig")))
+        return Table(file, "", tomllib.loads(read_any(file).decode("utf-8-sig")))
     except OSError as error:
         raise RegistryError(f"{file}: cannot be read: {error.strerror or error}") from error
     except RecursionError as error:  # more brackets within brackets than Python follows

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
+from as2d_cli.special_files import open_file_only
+
 PART = re.compile(r"\.as2d-(\d+)-[0-9a-f]+\.part")
 """The name of a file that is being written, with the number of the process that does so."""
 _CHUNK_BYTES = 1 << 20
@@ -46,10 +48,10 @@ def _check_replaceable(path: Path) -> None:
 def sha256_of(file: Path | BinaryIO, progress: Callable[[int], None] | None = None) -> str:
     """Return the hex digest of a file, of an open one from where it is; `progress` is told the bytes done.
 
-    Raises `OSError`.
+    Raises `OSError`, also for a pipe or a device.
     """
     if isinstance(file, Path):
-        with file.open("rb") as opened:
+        with open_file_only(file) as opened:
             return sha256_of(opened, progress)
     digest = hashlib.sha256()
     while chunk := file.read(_CHUNK_BYTES):

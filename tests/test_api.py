@@ -165,3 +165,17 @@ def test_importing_the_package_is_cheap_and_every_public_name_is_there():
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(AttributeError, match="no attribute 'transcrib'"):
         _ = as2d_cli.transcrib
+
+
+def test_it_works_in_a_process_of_a_pool(scripted, sound, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import multiprocessing, sys\nfrom as2d_cli import transcribe\n"
+        "def heard(path):\n    return [outcome.error for outcome in transcribe(path)]\n"
+        "if __name__ == '__main__':\n"
+        "    with multiprocessing.get_context('spawn').Pool(1) as pool:\n"
+        "        print(pool.map(heard, sys.argv[1:]), multiprocessing.current_process().daemon)\n"
+    )
+    command = [sys.executable, script, sound("a.wav")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.stdout, ended.stderr) == ("[[None]] False\n", "")

@@ -337,3 +337,18 @@ def test_doubles_that_no_float_can_hold_are_no_warning_of_numpy():
     chunks = AvReader(io.BytesIO(encoded(doubles, subtype="DOUBLE"))).chunks()
     samples = np.concatenate([block for block, _ in chunks])[:, 0]
     assert np.flatnonzero(~np.isfinite(samples)).tolist() == [100, 200, 300]
+
+
+def test_of_several_tracks_the_first_is_heard_and_that_is_told(jfk):
+    file = io.BytesIO()
+    with av.open(file, "w", format="matroska") as output:
+        tracks = [
+            (output.add_stream("pcm_s16le", rate=16_000, layout="mono"), part) for part in (jfk, 0 * jfk)
+        ]
+        for stream, part in tracks:
+            frame = av.AudioFrame.from_ndarray((part * 32767).astype(np.int16)[None], "s16", "mono")
+            frame.sample_rate = 16_000
+            output.mux([*stream.encode(frame), *stream.encode()])
+    samples, stream = listen(file)
+    assert np.allclose(samples, jfk, atol=1e-3)
+    assert stream.warnings == ["has 2 audio tracks; only the first was heard"]

@@ -7,6 +7,8 @@ import pytest
 
 from as2d_cli.config import config_path, read_config
 from as2d_cli.errors import RequestError
+from as2d_cli.paths import cache_root
+from as2d_cli.registry import load_registry
 
 KINDS = {"model": str, "output_format": str, "threads": int, "json": bool}
 
@@ -56,6 +58,22 @@ def test_a_missing_file_is_an_error_only_if_it_was_named(monkeypatch, tmp_path):
     assert read_config(KINDS) == {}
     (tmp_path / "config.toml").write_text("threads = 3")
     assert read_config(KINDS) == {"threads": 3}
+
+
+def test_without_a_home_folder_none_is_made_in_the_current_one(monkeypatch):
+    monkeypatch.delenv("AS2D_CONFIG")
+    monkeypatch.delenv("AS2D_CACHE_DIR", raising=False)
+    for kind in ("user_config_path", "user_cache_path"):  # as platformdirs answers where nobody knows one
+        monkeypatch.setattr(platformdirs, kind, lambda *names, **options: Path("~/.x/as2d"))
+    for place in (config_path, cache_root, load_registry):
+        with pytest.raises(RequestError, match="no home folder"):
+            place()
+
+
+def test_relative_folders_in_the_environment_hold_for_every_process(monkeypatch):
+    monkeypatch.delenv("AS2D_CACHE_DIR", raising=False)
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda *names, **options: Path("cache/as2d"))
+    assert cache_root() == Path.cwd() / "cache/as2d"
 
 
 def test_an_empty_variable_means_no_file(monkeypatch):

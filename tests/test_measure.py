@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from as2d_cli import profile, selection
+from as2d_cli import profile, rehearsal, selection
 from as2d_cli.engine import Engine, EngineSettings
 from as2d_cli.errors import ModelError
 from as2d_cli.measure import ROWS
@@ -71,6 +71,18 @@ def test_a_drafter_that_fails_while_measured_says_why():
         pytest.raises(ModelError, match="fails before token 3"),
     ):
         engine.measure()
+
+
+def test_a_drafter_that_hangs_while_measured_is_given_up_soon(monkeypatch):
+    assert rehearsal._PATIENCE_S <= 60  # a run must not wait longer
+    monkeypatch.setattr(rehearsal, "_PATIENCE_S", 1.0)
+    monkeypatch.setattr(selection, "is_quiet", lambda: True)
+    notes = []
+    hanging = settings({"encode_ms": 5.0}, {"delay_ms": 1e7})
+    with Engine(hanging) as engine:
+        assert not Selection(hanging, note=notes.append).first(engine).drafting
+        assert not engine.is_drafting
+    assert any("did not answer for 1 s while measured" in note for note in notes)
 
 
 def test_a_target_that_dies_while_measured_is_back_for_the_first_window():

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from as2d_cli import sources
+from as2d_cli import special_files
 from as2d_cli.errors import AudioError
 from as2d_cli.sources import open_file
 
@@ -55,10 +55,27 @@ def test_a_named_pipe_is_read_to_its_end(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_a_named_pipe_without_a_writer_does_not_hang(tmp_path, monkeypatch):
-    usual_s = sources._FIFO_PATIENCE_S
-    monkeypatch.setattr(sources, "_FIFO_PATIENCE_S", 0.2)
+    usual_s = special_files._PATIENCE_S
+    monkeypatch.setattr(special_files, "_PATIENCE_S", 0.2)
     os.mkfifo(tmp_path / "pipe")
     began = time.monotonic()
     with pytest.raises(AudioError, match="a pipe that nothing was written to"):
         open_file(tmp_path / "pipe")
     assert time.monotonic() - began < usual_s
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_whoever_has_a_named_pipe_open_may_take_its_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(special_files, "_PATIENCE_S", 0.1)
+    os.mkfifo(tmp_path / "pipe")
+    writer = os.open(tmp_path / "pipe", os.O_RDWR)  # a slow download
+
+    def write():
+        os.write(writer, b"x")
+        os.close(writer)
+
+    threading.Timer(0.6, write).start()
+    file, *_ = open_file(tmp_path / "pipe")
+    assert file.seek(0) == 0
+    assert file.read() == b"x"
+    file.close()

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from as2d_cli.spawning import is_alive, uninterrupted
+from as2d_cli.spawning import is_alive, start, uninterrupted
 
 
 @pytest.fixture
@@ -88,3 +88,18 @@ def test_no_interruption_no_exception():
         pass
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_two_threads_that_start_processes_at_once_leave_the_main_module_in_its_place():
+    class Slow:
+        def start(self):
+            time.sleep(0.1)
+
+    main = sys.modules["__main__"]
+    threads = [threading.Thread(target=start, args=(Slow(),)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.03)
+    for thread in threads:
+        thread.join()
+    assert sys.modules["__main__"] is main

@@ -11,6 +11,7 @@ from pathlib import Path
 from as2d_cli.audio import open_audio
 from as2d_cli.engine import WindowTask
 from as2d_cli.errors import AudioError, RequestError
+from as2d_cli.special_files import read_file_only
 from as2d_cli.types import Request, Window
 from as2d_cli.windows import split
 
@@ -59,7 +60,7 @@ def find_clips(paths: Sequence[Path]) -> list[Clip]:
 def _listed(folder: Path) -> Iterator[Clip]:
     manifest = folder / MANIFEST
     try:
-        lines = manifest.read_text(encoding="utf-8").split("\n")
+        lines = read_file_only(manifest).decode().split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(
             f"{manifest}: cannot be read: {error}",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from as2d_cli.errors import RequestError
+from as2d_cli.special_files import read_any
 
 FORMAT = 1
 """Raised when rows change their meaning."""
@@ -146,7 +147,7 @@ def read_results(path: Path) -> Results:
     """Read what a run has written. Raises `RequestError`, naming the line that is not understood."""
     results = Results()
     try:
-        lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+        lines = read_any(path).decode().rstrip("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"{path}: cannot be read: {error}") from error
     for number, line in enumerate(lines, start=1):
