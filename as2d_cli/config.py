@@ -39,7 +39,7 @@ def read_config(kinds: Mapping[str, type[Value]]) -> dict[str, Value]:
     value of another kind, and for a file named by `AS2D_CONFIG` that is not there.
     """
     path = config_path()
-    if path is None or not (path.exists() or "AS2D_CONFIG" in os.environ):
+    if path is None or not ("AS2D_CONFIG" in os.environ or path.exists()):
         return {}
     try:
         table = read_toml(path)

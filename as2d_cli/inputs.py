@@ -94,6 +94,8 @@ def read_list(source: str, *, null: bool = False, option: str = "files-from") ->
     There is one a line, or each is ended by NUL if `null`.
     Empty lines are passed over. Raises `RequestError` if the list cannot be read.
     """
+    if not source:
+        raise RequestError(f"--{option} is empty", "is a variable unset?")
     try:
         content = read_small(sys.stdin.buffer) if source == STDIN else read_any(Path(source))
     except (OSError, ValueError) as error:

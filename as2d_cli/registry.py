@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from as2d_cli.errors import RegistryError, RequestError
 from as2d_cli.model_sources import PathSource, Source, is_plain_name, read_source
-from as2d_cli.paths import config_root
+from as2d_cli.paths import config_root, expanded
 from as2d_cli.tables import Table, describe, read_toml, suggestion
 from as2d_cli.tasks import Task
 
@@ -154,7 +154,7 @@ def load_registry(user_file: Path | None = None) -> Registry:
 def user_registry_file() -> Path | None:
     """Return the user's registry file: `$AS2D_MODELS`, else the one in the configuration folder, if any."""
     if given := os.environ.get("AS2D_MODELS"):
-        return Path(given)
+        return expanded(given)
     file = _configured()
     return file if file.is_file() else None
 

@@ -49,6 +49,9 @@ def test_what_cannot_be_meant_is_a_usage_error_that_names_file_and_key(write, tm
 
 
 def test_a_missing_file_is_an_error_only_if_it_was_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("AS2D_CONFIG", "x" * 5_000)
+    with pytest.raises(RequestError, match="cannot be read: File name too long"):
+        read_config(KINDS)
     monkeypatch.setenv("AS2D_CONFIG", str(tmp_path / "gone.toml"))
     with pytest.raises(RequestError, match=r"gone\.toml: cannot be read: No such file"):
         read_config(KINDS)

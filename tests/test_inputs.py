@@ -133,6 +133,8 @@ def test_listed_paths_are_never_patterns_nor_standard_input(place, sound):
 def test_a_list_that_cannot_be_read_is_a_usage_error(tmp_path):
     with pytest.raises(RequestError, match="the list cannot be read: No such file"):
         read_list(str(tmp_path / "gone"))
+    with pytest.raises(RequestError, match="--questions is empty"):
+        read_list("", option="questions")
 
 
 def test_standard_input_can_be_given_once(place):

@@ -131,7 +131,11 @@ def test_a_user_can_set_another_default_pair(write):
 
 
 def test_the_environment_names_the_users_file(write, monkeypatch):
-    monkeypatch.setenv("AS2D_MODELS", str(write(PATH_MODEL)))
+    path = write(PATH_MODEL)
+    monkeypatch.setenv("AS2D_MODELS", str(path))
+    assert "mine" in load_registry().models
+    monkeypatch.setenv("HOME", str(path.parent))  # no shell looks into a quoted value
+    monkeypatch.setenv("AS2D_MODELS", f"~/{path.name}")
     assert "mine" in load_registry().models
 
 
