@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 from as2d_cli.errors import ModelError
@@ -12,8 +13,9 @@ from as2d_cli.target_process import TargetProcess
 
 _ALONE_S, _TOGETHER_S = 1.0, 2.0
 """How long measuring takes, at least: each model alone, then both."""
-_PATIENCE_S = 60.0
-"""How long a drafter may take for a few windows, the slowest of phones in mind: no run may wait longer."""
+_PATIENCE, _LEAST_PATIENCE_S = 4.0, 60.0
+"""How long a drafter may take for its three windows or so before it is held to hang: a multiple of what the
+target, the larger model, took to be measured, and not less than so many seconds."""
 _END_S = 5.0
 _ONCE = Measure(0.0, rounds=1)
 
@@ -23,17 +25,25 @@ def rehearse(
 ) -> tuple[PairCosts, ...]:
     """Measure a pair that has nothing else to do, first with all of the target's threads in its passes.
 
-    The target is left with the threads that were measured last. Raises `ModelError` if a process ends.
+    The target is left with the threads that were measured last. Raises `ModelError` if a process ends, or the
+    drafter's does not answer.
     """
-    first = _costs(
-        target, drafter, _drafter_alone(drafter), (Measure(_ALONE_S), Measure(_TOGETHER_S, rounds=1))
-    )
-    found = [first]
+    began = time.monotonic()
+    alone = _target_measured(target.worker, Measure(_ALONE_S))
+    patience_s = max(_LEAST_PATIENCE_S, _PATIENCE * (time.monotonic() - began))
+    drafter.send(Measure(_ALONE_S))
+    drafter_alone = _draft_measured(drafter, patience_s)
+
+    def costs(target_alone: TargetCosts, asked: Measure) -> PairCosts:
+        beside = _both_measured(target.worker, drafter, asked, patience_s)
+        return PairCosts(target_alone, beside[0], drafter_alone, beside[1], target.decode_threads)
+
+    found = [costs(alone, Measure(_TOGETHER_S, rounds=1))]
     for threads in _splits(target.threads, drafter_threads)[1:]:
         target.restart(attach, threads)
-        costs = _costs(target, drafter, first.drafter, (_ONCE, _ONCE))
+        again = _target_measured(target.worker, _ONCE)
         # its encoder has the threads that it had before
-        found.append(replace(costs, target=replace(costs.target, encode_ms=first.target.encode_ms)))
+        found.append(costs(replace(again, encode_ms=alone.encode_ms), _ONCE))
     return tuple(found)
 
 
@@ -43,19 +53,14 @@ def _splits(threads: int, drafter_threads: int) -> tuple[int, ...]:
     return (threads, left) if left > 0 else (threads,)
 
 
-def _costs(
-    target: TargetProcess, drafter: Worker, drafter_alone: DraftCosts, asked: tuple[Measure, Measure]
-) -> PairCosts:
-    alone = _target_measured(target.worker, asked[0])
+def _both_measured(
+    target: Worker, drafter: Worker, asked: Measure, patience_s: float
+) -> tuple[TargetCosts, DraftCosts]:
+    """Measure the target, which has been measured alone, while the drafter works, and the drafter, too."""
     drafter.send(Measure(0.0, until_told=True))
-    beside = _target_measured(target.worker, replace(asked[1], warm=True))
+    costs = _target_measured(target, replace(asked, warm=True))
     drafter.send(None)  # enough
-    return PairCosts(alone, beside, drafter_alone, _draft_measured(drafter), target.decode_threads)
-
-
-def _drafter_alone(drafter: Worker) -> DraftCosts:
-    drafter.send(Measure(_ALONE_S))
-    return _draft_measured(drafter)
+    return costs, _draft_measured(drafter, patience_s)
 
 
 def _target_measured(worker: Worker, asked: Measure) -> TargetCosts:
@@ -66,8 +71,8 @@ def _target_measured(worker: Worker, asked: Measure) -> TargetCosts:
     return costs
 
 
-def _draft_measured(worker: Worker) -> DraftCosts:
-    costs = _answer(worker, _PATIENCE_S)
+def _draft_measured(worker: Worker, patience_s: float) -> DraftCosts:
+    costs = _answer(worker, patience_s)
     if not isinstance(costs, DraftCosts):
         raise ModelError("the drafter's process did not measure itself")
     return costs

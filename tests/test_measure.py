@@ -74,8 +74,9 @@ def test_a_drafter_that_fails_while_measured_says_why():
 
 
 def test_a_drafter_that_hangs_while_measured_is_given_up_soon(monkeypatch):
-    assert rehearsal._PATIENCE_S <= 60  # a run must not wait longer
-    monkeypatch.setattr(rehearsal, "_PATIENCE_S", 1.0)
+    assert rehearsal._LEAST_PATIENCE_S <= 60  # a run must not wait longer
+    monkeypatch.setattr(rehearsal, "_LEAST_PATIENCE_S", 1.0)
+    monkeypatch.setattr(rehearsal, "_PATIENCE", 0.0)
     monkeypatch.setattr(selection, "is_quiet", lambda: True)
     notes = []
     hanging = settings({"encode_ms": 5.0}, {"delay_ms": 1e7})
@@ -83,6 +84,12 @@ def test_a_drafter_that_hangs_while_measured_is_given_up_soon(monkeypatch):
         assert not Selection(hanging, note=notes.append).first(engine).drafting
         assert not engine.is_drafting
     assert any("did not answer for 1 s while measured" in note for note in notes)
+
+
+def test_a_slow_drafter_of_a_slow_target_is_waited_for(monkeypatch):
+    monkeypatch.setattr(rehearsal, "_LEAST_PATIENCE_S", 0.1)
+    with Engine(settings({"encode_ms": 300.0}, {"start_delay_ms": 200.0})) as engine:
+        assert engine.measure()[0].drafter.encode_ms >= 200
 
 
 def test_a_target_that_dies_while_measured_is_back_for_the_first_window():
