@@ -23,8 +23,9 @@ from as2d_cli.inputs import Input
 from as2d_cli.printable import printable
 from as2d_cli.resume import Content, Record, State, owner, record_of, remember, source_key, state_of
 from as2d_cli.sources import reason
+from as2d_cli.text_files import write_atomic
 from as2d_cli.types import Transcript
-from as2d_cli.writers import FORMATS, write_atomic
+from as2d_cli.writers import FORMATS
 
 _HINT = "-o needs a folder you may write to"
 

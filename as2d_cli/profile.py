@@ -18,8 +18,8 @@ from as2d_cli.json_files import read_json
 from as2d_cli.measure import ROWS, DraftCosts, PairCosts, TargetCosts
 from as2d_cli.messages import ModelRef
 from as2d_cli.paths import cache_root
+from as2d_cli.text_files import write_atomic
 from as2d_cli.weights import as_loaded
-from as2d_cli.writers import write_atomic
 
 FORMAT = 3
 """Raised when the meaning of a stored profile changes; older ones are then measured anew."""

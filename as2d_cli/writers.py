@@ -1,4 +1,4 @@
-"""Turn a transcript into the text of each output format, and put it on disk whole or not at all.
+"""Turn a transcript into the text of each output format.
 
 Every format is a function from a Transcript to a str that ends in a newline (or is empty), entered in
 `FORMATS`; its name is also the extension of its files.
@@ -12,16 +12,9 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
-from as2d_cli.addresses import address
-from as2d_cli.errors import OutputError
-from as2d_cli.far_files import put
-from as2d_cli.printable import printable
-from as2d_cli.sources import reason
 from as2d_cli.types import Segment, Transcript, Word
-from as2d_cli.whole_files import write_whole
 
 SCHEMA_VERSION = 1
 """Of the JSON formats; raised when a key changes its meaning or goes."""
@@ -196,7 +189,7 @@ def _rounded(seconds: float) -> float:
 
 def _compression_ratio(text: str) -> float:
     """Return Whisper's measure of repetition: bytes of text per byte of it compressed by zlib."""
-    data = _valid(text).encode()
+    data = text.encode("utf-8", "ignore")
     return len(data) / len(zlib.compress(data))
 
 
@@ -205,11 +198,6 @@ def to_json(value: object, indent: int | None = None) -> str:
     # allow_nan=False: NaN is no JSON, and no figure here may be one.
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def _valid(text: str) -> str:
-    """Return `text` without lone surrogates, which no UTF-8 can hold."""
-    return text.encode("utf-8", "ignore").decode("utf-8")
 
 
 FORMATS: dict[str, Callable[[Transcript], str]] = {
@@ -226,33 +214,3 @@ FORMATS: dict[str, Callable[[Transcript], str]] = {
 
 SUBTITLES = frozenset({"srt", "vtt"})
 """Formats that show cues, which can be laid out."""
-
-
-def write_atomic(path: Path, text: str) -> None:
-    """Write `text` as UTF-8 without BOM, newlines as they are; `path` holds all of it or is as it was.
-
-    Folders that are missing are made. Raises OutputError.
-    """
-    where = address(path)
-    if where is not None:
-        _put(where, text)
-        return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, _valid(text).encode("utf-8"), lasting=True)
-    except (OSError, ValueError) as error:
-        raise _unwritable(str(path), error) from error
-
-
-def _put(where: str, text: str) -> None:
-    try:
-        put(where, _valid(text).encode("utf-8"))
-    except OSError as error:
-        raise _unwritable(where, error) from error
-
-
-def _unwritable(name: str, error: Exception) -> OutputError:
-    return OutputError(
-        f"{printable(name)}: cannot be written: {reason(error)}",
-        "is there space, and may you write there? -o chooses another folder",
-    )

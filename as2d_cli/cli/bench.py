@@ -179,7 +179,7 @@ def _show(results: Results, html: Path | None, trace: Path | None) -> ExitCode:
     from as2d_cli.bench.page import page
     from as2d_cli.bench.tables import report
     from as2d_cli.bench.trace import trace_json
-    from as2d_cli.writers import write_atomic
+    from as2d_cli.text_files import write_atomic
 
     # before the report, which whoever reads it may break off
     for path, write in ((html, page), (trace, trace_json)):

@@ -31,7 +31,7 @@ def bench_shape(name: str, drafters: Sequence[str], threads: int | None, output:
     from as2d_cli.bench.shape import measure_shape, project
     from as2d_cli.bench.shape_report import record, report
     from as2d_cli.registry import load_registry
-    from as2d_cli.writers import write_atomic
+    from as2d_cli.text_files import write_atomic
 
     registry = load_registry()
     pair = registry.pair(_pair_name(name, registry))
