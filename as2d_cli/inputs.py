@@ -22,7 +22,6 @@ from as2d_cli.errors import As2dError, AudioError, RequestError
 from as2d_cli.far_files import files_in, head, matching
 from as2d_cli.printable import printable
 from as2d_cli.sources import copied, reason
-from as2d_cli.special_files import read_any, read_small
 from as2d_cli.writers import FORMATS
 
 STDIN = "-"
@@ -86,26 +85,6 @@ def find_inputs(given: Sequence[str], listed: Sequence[str] = ()) -> Inputs:
         reached = dict(zip(far, pool.map(_written, far), strict=True))
     found = [reached.get(text) or _named(text) for text in given]
     return _together(found + [reached.get(text) or _written(text) for text in listed])
-
-
-def read_list(source: str, *, null: bool = False, option: str = "files-from") -> list[str]:
-    """Return the paths, or what else `option` takes, in the file `source` (`-`: standard input).
-
-    There is one a line, or each is ended by NUL if `null`.
-    Empty lines are passed over. Raises `RequestError` if the list cannot be read.
-    """
-    if not source:
-        raise RequestError(f"--{option} is empty", "is a variable unset?")
-    try:
-        content = read_small(sys.stdin.buffer) if source == STDIN else read_any(Path(source))
-    except (OSError, ValueError) as error:
-        raise RequestError(
-            f"{printable(source)}: the list cannot be read: {reason(error)}",
-            f"--{option} needs a text file with one entry a line, or - for standard input",
-        ) from error
-    content = content.removeprefix(b"\xef\xbb\xbf")  # Windows editors put it first
-    names = content.split(b"\0") if null else [line.rstrip(b"\r") for line in content.split(b"\n")]
-    return [os.fsdecode(name) for name in names if (name if null else name.strip())]
 
 
 def _named(text: str) -> Inputs:

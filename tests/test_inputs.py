@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from as2d_cli.errors import AudioError, RequestError
-from as2d_cli.inputs import find_inputs, read_list
+from as2d_cli.inputs import find_inputs
 
 
 @pytest.fixture
@@ -108,33 +108,11 @@ def test_the_order_is_that_of_what_was_given(place):
     ]
 
 
-@pytest.mark.parametrize(
-    ("content", "null", "names"),
-    [
-        (b"a.wav\n\nb b.wav \n  \n#c.wav", False, ["a.wav", "b b.wav ", "#c.wav"]),
-        (b"\xef\xbb\xbfa.wav\r\nb.wav\r\n", False, ["a.wav", "b.wav"]),
-        (b"a\nb.wav\0c.wav\0", True, ["a\nb.wav", "c.wav"]),
-        (b"\xff.wav\n", False, [os.fsdecode(b"\xff.wav")]),
-        (b"", False, []),
-    ],
-)
-def test_a_list_has_one_path_a_line(tmp_path, content, null, names):
-    (tmp_path / "list").write_bytes(content)
-    assert read_list(str(tmp_path / "list"), null=null) == names
-
-
 def test_listed_paths_are_never_patterns_nor_standard_input(place, sound):
     (place / "-").write_bytes(sound("a.wav", 0.2).read_bytes())
     dash, pattern = find_inputs([], ["-", "*.wav"]).found
     assert (dash.stream, dash.error) == (None, None)
     assert (str(pattern.path), pattern.error) == ("*.wav", None)  # not found, which is told later
-
-
-def test_a_list_that_cannot_be_read_is_a_usage_error(tmp_path):
-    with pytest.raises(RequestError, match="the list cannot be read: No such file"):
-        read_list(str(tmp_path / "gone"))
-    with pytest.raises(RequestError, match="--questions is empty"):
-        read_list("", option="questions")
 
 
 def test_standard_input_can_be_given_once(place):

@@ -97,7 +97,7 @@ def ask_request(options: AskOptions) -> tuple[AskRequest, tuple[str, ...]]:
 
 def _questions(options: AskOptions) -> tuple[str, ...]:
     """Return the questions, each once. Raises `RequestError` if there is none."""
-    from as2d_cli.inputs import read_list
+    from as2d_cli.cli.options import read_list
     from as2d_cli.requests import check_text
 
     given = list(options.question or ())

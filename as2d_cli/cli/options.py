@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import cast, get_args
 
 from as2d_cli.cli.parameters import BatchOptions, BudgetOptions, InputOptions, TranslateOptions
@@ -11,10 +14,11 @@ from as2d_cli.decoding import AlignMode
 from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.device import usable_threads
 from as2d_cli.errors import RequestError
-from as2d_cli.inputs import STDIN, Inputs, find_inputs, read_list
+from as2d_cli.inputs import STDIN, Inputs, find_inputs
 from as2d_cli.languages import AUTO, language_code
 from as2d_cli.messages import DecodeSettings
 from as2d_cli.outputs import output_folder
+from as2d_cli.printable import printable
 from as2d_cli.registry import load_registry
 from as2d_cli.requests import (
     WORD_FORMATS,
@@ -24,6 +28,8 @@ from as2d_cli.requests import (
     joined_prompt,
     with_context,
 )
+from as2d_cli.sources import reason
+from as2d_cli.special_files import read_any, read_small
 from as2d_cli.subtitles import Layout
 from as2d_cli.tables import suggestion
 from as2d_cli.writers import SUBTITLES
@@ -98,6 +104,26 @@ def find_given(options: InputOptions) -> Inputs:
         )
     listed = [] if options.files_from is None else read_list(options.files_from, null=options.null)
     return find_inputs(files, listed)
+
+
+def read_list(source: str, *, null: bool = False, option: str = "files-from") -> list[str]:
+    """Return the paths, or what else `option` takes, in the file `source` (`-`: standard input).
+
+    There is one a line, or each is ended by NUL if `null`. Empty lines are passed over. Raises `RequestError`
+    if the list cannot be read.
+    """
+    if not source:
+        raise RequestError(f"--{option} is empty", "is a variable unset?")
+    try:
+        content = read_small(sys.stdin.buffer) if source == STDIN else read_any(Path(source))
+    except (OSError, ValueError) as error:
+        raise RequestError(
+            f"{printable(source)}: the list cannot be read: {reason(error)}",
+            f"--{option} needs a text file with one entry a line, or - for standard input",
+        ) from error
+    content = content.removeprefix(b"\xef\xbb\xbf")  # Windows editors put it first
+    names = content.split(b"\0") if null else [line.rstrip(b"\r") for line in content.split(b"\n")]
+    return [os.fsdecode(name) for name in names if (name if null else name.strip())]
 
 
 def _formats(options: BatchOptions) -> tuple[str, ...]:

@@ -1,8 +1,10 @@
 """What the options of a run mean, without running anything."""
 
+import os
+
 import pytest
 
-from as2d_cli.cli.options import batch_request
+from as2d_cli.cli.options import batch_request, read_list
 from as2d_cli.cli.parameters import BatchOptions
 from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.errors import RequestError
@@ -114,3 +116,25 @@ def test_where_to_run_is_this_machine_unless_ray_is_asked_for(scripted):
 def test_engines_that_do_not_exist_and_options_that_are_not_for_them_are_refused(scripted, options, message):
     with pytest.raises(RequestError, match=message):
         request(scripted, **options)
+
+
+@pytest.mark.parametrize(
+    ("content", "null", "names"),
+    [
+        (b"a.wav\n\nb b.wav \n  \n#c.wav", False, ["a.wav", "b b.wav ", "#c.wav"]),
+        (b"\xef\xbb\xbfa.wav\r\nb.wav\r\n", False, ["a.wav", "b.wav"]),
+        (b"a\nb.wav\0c.wav\0", True, ["a\nb.wav", "c.wav"]),
+        (b"\xff.wav\n", False, [os.fsdecode(b"\xff.wav")]),
+        (b"", False, []),
+    ],
+)
+def test_a_list_has_one_path_a_line(tmp_path, content, null, names):
+    (tmp_path / "list").write_bytes(content)
+    assert read_list(str(tmp_path / "list"), null=null) == names
+
+
+def test_a_list_that_cannot_be_read_is_a_usage_error(tmp_path):
+    with pytest.raises(RequestError, match="the list cannot be read: No such file"):
+        read_list(str(tmp_path / "gone"))
+    with pytest.raises(RequestError, match="--questions is empty"):
+        read_list("", option="questions")
