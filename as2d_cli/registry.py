@@ -82,7 +82,7 @@ class Registry:
     def model(self, name: str) -> ModelEntry:
         """Return the model called `name`. Raises `RegistryError` with the nearest names."""
         if name not in self.models:
-            own = user_registry_file() or _configured()
+            own = _user_registry_file() or _configured()
             hint = f"{suggestion(name, self.models, 'as2d models list')}; your own are read from {own}"
             raise RegistryError(f"there is no model called {name!r}", hint)
         return self.models[name]
@@ -140,7 +140,7 @@ def load_registry(user_file: Path | None = None) -> Registry:
     """
     with resources.as_file(resources.files("as2d_cli") / "models.toml") as shipped:
         registry = _merge(Registry({}, {}, ""), read_toml(shipped))
-    own = user_file or user_registry_file()
+    own = user_file or _user_registry_file()
     if own is None:
         return registry
     table = read_toml(own)
@@ -151,7 +151,7 @@ def load_registry(user_file: Path | None = None) -> Registry:
     return registry
 
 
-def user_registry_file() -> Path | None:
+def _user_registry_file() -> Path | None:
     """Return the user's registry file: `$AS2D_MODELS`, else the one in the configuration folder, if any."""
     if given := os.environ.get("AS2D_MODELS"):
         return expanded(given)

@@ -44,7 +44,7 @@ class Mode:
 PLAIN = Mode(TARGET_ONLY, "plain")
 
 
-def known_names() -> tuple[str, ...]:
+def _known_names() -> tuple[str, ...]:
     """Return what `choose_modes` takes."""
     caps = tuple(f"{AS2D}-{cap}" for cap in CAPS)
     return (TARGET_ONLY, *SERIAL_MODES, COUPLED, AS2D, *caps, AUTO, f"{AS2D}-alone")
@@ -77,8 +77,8 @@ def _named(name: str, drafters: Sequence[str]) -> list[Mode]:
         return [PLAIN]
     if name == AUTO:
         return [Mode(AUTO, "plain")]
-    if name not in known_names():
-        raise RequestError(f"there is no mode {name!r}", suggestion(name, known_names()))
+    if name not in _known_names():
+        raise RequestError(f"there is no mode {name!r}", suggestion(name, _known_names()))
     return [mode for drafter in drafters for mode in _with_drafter(name, drafter)]
 
 

@@ -108,13 +108,13 @@ def window_speedups(own: Iterable[Row], plain: Iterable[Row]) -> dict[int, float
     return {window: theirs[window] / ours[window] for window in ours if window in theirs}
 
 
-def block_walls(rows: Iterable[Row]) -> dict[tuple[int, int], float]:
+def _block_walls(rows: Iterable[Row]) -> dict[tuple[int, int], float]:
     """Return the wall time of each (repeat, block)."""
     return {row.key[1:]: row.block_wall_s for row in rows}
 
 
 def _summary(own: Sequence[Row], plain: Sequence[Row]) -> Summary:
-    walls, plain_walls = block_walls(own), block_walls(plain)
+    walls, plain_walls = _block_walls(own), _block_walls(plain)
     ours, theirs = least_latency_s(own), least_latency_s(plain)
     steps = [step for row in own for step in row.steps]
     latencies = np.quantile([row.wall_s for row in own], (0.5, 0.9, 0.99))

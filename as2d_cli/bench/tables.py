@@ -30,9 +30,9 @@ def report(results: Results) -> Iterator[str]:
         yield title
         yield from aligned(table)
         yield ""
-    yield from auto_lines(results.provenance, summaries)
+    yield from _auto_lines(results.provenance, summaries)
     yield from _word_errors(results)
-    yield from oracle_lines(results)
+    yield from _oracle_lines(results)
     for note in results.notes:
         yield f"note: {note}"
     difference = first_difference(results.rows)
@@ -51,7 +51,7 @@ def origin(provenance: dict[str, Any]) -> Iterator[str]:
     yield f"not counted: loading {provenance['load_s']:.1f} s, reading audio {provenance['read_s']:.1f} s"
 
 
-def auto_lines(provenance: dict[str, Any], summaries: Sequence[Summary]) -> Iterator[str]:
+def _auto_lines(provenance: dict[str, Any], summaries: Sequence[Summary]) -> Iterator[str]:
     """Yield what was predicted of the automatic choice beside what it came to."""
     budget = provenance["budget"]
     threads = f", passes on {budget['decode_threads']} threads" if budget["decode_threads"] else ""
@@ -68,13 +68,19 @@ def auto_lines(provenance: dict[str, Any], summaries: Sequence[Summary]) -> Iter
 
 def titled_tables(summaries: Sequence[Summary]) -> Iterator[tuple[str, Table]]:
     """Yield what modes came to: each table and what it is of."""
-    yield "whole batch: windows in blocks, drafts may run ahead into the next windows", batch_table(summaries)
-    yield "window by window: least latency over the repeats, in the target's process", window_table(summaries)
-    yield "drafts", draft_table(summaries)
-    yield "steps by committed tokens", histogram_table(summaries)
+    yield (
+        "whole batch: windows in blocks, drafts may run ahead into the next windows",
+        _batch_table(summaries),
+    )
+    yield (
+        "window by window: least latency over the repeats, in the target's process",
+        _window_table(summaries),
+    )
+    yield "drafts", _draft_table(summaries)
+    yield "steps by committed tokens", _histogram_table(summaries)
 
 
-def batch_table(summaries: Sequence[Summary]) -> Table:
+def _batch_table(summaries: Sequence[Summary]) -> Table:
     """Return throughput of whole blocks."""
     heads = ("mode", "speedup", "by repeat", "RTFx", "tokens/s", *_SHARES, "peak MB")
     lines = [
@@ -92,7 +98,7 @@ def batch_table(summaries: Sequence[Summary]) -> Table:
     return heads, lines
 
 
-def window_table(summaries: Sequence[Summary]) -> Table:
+def _window_table(summaries: Sequence[Summary]) -> Table:
     """Return latencies of windows."""
     heads = ("mode", "speedup", "slower", f"slower >{TOLERANCE:.0%}", "p50 s", "p90 s", "p99 s")
     lines = [
@@ -108,7 +114,7 @@ def window_table(summaries: Sequence[Summary]) -> Table:
     return heads, lines
 
 
-def draft_table(summaries: Sequence[Summary]) -> Table:
+def _draft_table(summaries: Sequence[Summary]) -> Table:
     """Return what became of drafts."""
     heads = ("mode", "tokens/step", "acceptance", "used of drafted", "lead at start")
     lines = [
@@ -127,7 +133,7 @@ def draft_table(summaries: Sequence[Summary]) -> Table:
 _BINS = ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 1 << 30))
 
 
-def histogram_table(summaries: Sequence[Summary]) -> Table:
+def _histogram_table(summaries: Sequence[Summary]) -> Table:
     """Return the share of steps that committed so many tokens."""
     heads = ("mode", *(_bin_name(low, high) for low, high in _BINS))
     lines = []
@@ -160,7 +166,7 @@ def _word_errors(results: Results) -> Iterator[str]:
         yield f"word error rate {errors.rate:.2%} over {errors.files} files ({NORMALISERS})"
 
 
-def oracle_lines(results: Results) -> Iterator[str]:
+def _oracle_lines(results: Results) -> Iterator[str]:
     """Yield what the replay says, and how well it agrees with the run."""
     if not results.oracle:
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -98,8 +99,6 @@ def bench(  # noqa: PLR0913, PLR0917 - one parameter per option is how typer dec
             raise RequestError("--from measures nothing, so it takes no files", "leave out one of the two")
         raise typer.Exit(_show_kept(from_file, html, trace))
     request = _request(paths, pair, drafter, modes, threads)
-    from dataclasses import replace
-
     request = replace(
         request, repeats=repeats, limit=limit_windows, language=_language(language), oracle=oracle
     )

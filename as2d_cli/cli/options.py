@@ -79,7 +79,7 @@ def batch_request(options: BatchOptions) -> tuple[BatchRequest, tuple[str, ...]]
     )
     _refuse_idle_options(options, request)
     _refuse_contradictions(options)
-    inputs = find_given(options)
+    inputs = _find_given(options)
     return replace(request, inputs=inputs.found), inputs.notes
 
 
@@ -93,7 +93,7 @@ def _language_to_write(options: BatchOptions) -> str | None:
     return to
 
 
-def find_given(options: InputOptions) -> Inputs:
+def _find_given(options: InputOptions) -> Inputs:
     """Find the inputs; the last step, as it may read standard input. Raises `RequestError`."""
     files = options.files or []
     if options.null and options.files_from is None:

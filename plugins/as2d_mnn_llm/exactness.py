@@ -41,13 +41,13 @@ def safe_rows(engine: Engine, key: str) -> tuple[int, ...]:
     key = f"MNN {metadata.version('MNN')}, {device()}, {key}"
     known = _read(path)
     if key not in known:
-        known[key] = find_safe_rows(engine)
+        known[key] = _find_safe_rows(engine)
         with suppress(OSError):  # a read-only cache: found again next time
             write_whole(path, json.dumps(known).encode())
     return tuple(known[key])
 
 
-def find_safe_rows(engine: Engine) -> list[int]:
+def _find_safe_rows(engine: Engine) -> list[int]:
     """Return the largest set of row counts that agree with the longest possible pass. Empties the cache.
 
     Raises `ModelError` if no two counts agree.

@@ -47,7 +47,7 @@ def load_encoder(folder: Path, threads: int) -> Encode:
 
     def encode(features: Features) -> NDArray[np.float32]:
         chunks, n_tokens = _chunks(heard(features, 1))
-        tokens_each = n_tokens_of(chunks.shape[3])
+        tokens_each = _n_tokens_of(chunks.shape[3])
         hidden = front.run(chunks, positions(tokens_each, width))[:n_tokens]
         together = _CHUNKS_TOGETHER * tokens_each
         parts = [hidden[start : start + together] for start in range(0, n_tokens, together)]
@@ -79,14 +79,14 @@ def _chunks(sound: Features) -> tuple[NDArray[np.float32], int]:
     """Return the sound in chunks, shape (n, 1, mels, frames), and how many tokens are not of padding."""
     mels, frames = sound.shape
     whole, rest = divmod(frames, CHUNK_FRAMES)
-    n_tokens = whole * n_tokens_of(CHUNK_FRAMES) + (n_tokens_of(rest) if rest else 0)
+    n_tokens = whole * _n_tokens_of(CHUNK_FRAMES) + (_n_tokens_of(rest) if rest else 0)
     if not whole:
         return sound[None, None], n_tokens
     padded = np.pad(sound, ((0, 0), (0, -frames % CHUNK_FRAMES)))
     return padded.reshape(mels, -1, CHUNK_FRAMES).swapaxes(0, 1)[:, None], n_tokens
 
 
-def n_tokens_of(frames: int) -> int:
+def _n_tokens_of(frames: int) -> int:
     """Return what three convolutions of stride 2 leave of `frames`."""
     return -(-frames // 8)
 
