@@ -60,7 +60,7 @@ class Record:
 
     output: str
     source: str
-    """Absolute path of the input."""
+    """The input, as `source_key` names it."""
     content: Content
     recipe: str
     """Digest of everything else that decides what the output says."""
@@ -96,7 +96,7 @@ def _check_of(fields: Mapping[str, object]) -> int:
 
 
 def owner(output: Path) -> str | None:
-    """Return the absolute path of the input that an output which is there was made from, if that is known."""
+    """Return the key of the input that an output which is there was made from, if that is known."""
     record = record_of(output)
     try:
         return record.source if record and exists(output) else None

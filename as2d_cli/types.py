@@ -1,4 +1,4 @@
-"""Frozen values that cross module and process boundaries. No behaviour beyond derived units."""
+"""Frozen values that cross module and process boundaries. No behaviour but what follows from one value."""
 
 from __future__ import annotations
 

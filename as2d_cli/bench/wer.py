@@ -22,7 +22,7 @@ NORMALISERS = (
 
 @dataclass(frozen=True, slots=True)
 class WordErrors:
-    """Errors of the files with a known text; `+` is not needed, as jiwer pools them."""
+    """Errors of the files with a known text, pooled."""
 
     rate: float
     files: int

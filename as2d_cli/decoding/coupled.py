@@ -1,4 +1,4 @@
-"""A drafter that goes on from the target's own text, which all baselines but AS2D need.
+"""A drafter that goes on from the target's own text, which the serial and coupled baselines need.
 
 Vocabularies may differ: the target's text is encoded anew for the drafter, and what the drafter
 writes is turned back as in any draft. A wrong conversion costs acceptance, never text.
