@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -148,11 +149,18 @@ def _measure(request: BenchRequest, output: Path | None) -> Results:
     if output is None:
         return bench(request, Hooks(lambda line: None, tell, _progress))
     try:
-        file = output.open("w", encoding="utf-8")
+        file = open(output, "w", encoding="utf-8", opener=_at_once)  # noqa: SIM115 - used below
     except OSError as error:
         raise OutputError(f"{output}: cannot be written: {error}") from error
     with file:
         return bench(request, Hooks(file.write, tell, _progress))
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open a file, or a pipe if somebody reads it: nobody is waited for."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK, 0o666)
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def _progress(done: int, total: int) -> None:

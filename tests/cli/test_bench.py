@@ -186,6 +186,13 @@ def test_a_file_that_cannot_be_written_is_told_before_anything_is_measured(
     assert "file: cannot be written" in run.err
 
 
+def test_a_pipe_that_nobody_reads_takes_no_rows(as2d, scripted, sound, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    run = as2d("bench", sound(), "-o", tmp_path / "pipe")
+    assert (run.code, run.out) == (1, "")
+    assert "pipe: cannot be written" in run.err
+
+
 @pytest.mark.parametrize("option", ["--html", "--trace"])
 def test_a_pipe_or_a_device_is_not_replaced_by_a_page(as2d, scripted, sound, tmp_path, option):
     os.mkfifo(tmp_path / "pipe")
