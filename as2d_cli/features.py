@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from as2d_cli.paths import cache_root
 from as2d_cli.types import FRAMES_PER_S, NOTHING_HEARD, SAMPLE_RATE_HZ, Features, FeatureSpec, Samples
-from as2d_cli.whole_files import write_whole
+from as2d_cli.whole_files import read_sealed, write_sealed
 
 _FFT = 400
 _HOP = SAMPLE_RATE_HZ // FRAMES_PER_S
@@ -73,7 +73,7 @@ def _window() -> NDArray[np.float32]:
 @lru_cache(maxsize=4)
 def mel_filters(n_mels: int) -> NDArray[np.float32]:
     """Return the Slaney mel filter bank, shape (n_mels, 201); kept on disk, since librosa imports slowly."""
-    path = cache_root() / f"mel-{SAMPLE_RATE_HZ}-{_FFT}-{n_mels}.npy"
+    path = cache_root() / f"mel-{SAMPLE_RATE_HZ}-{_FFT}-{n_mels}.filters"
     filters = _kept(path, (n_mels, _FFT // 2 + 1))
     if filters is None:
         from librosa.filters import mel  # here: a second of imports that most runs never need
@@ -83,13 +83,13 @@ def mel_filters(n_mels: int) -> NDArray[np.float32]:
         np.save(kept, filters, allow_pickle=False)
         with suppress(OSError):  # a cache that cannot be written costs a second per run, no more
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, kept.getvalue())
+            write_sealed(path, kept.getvalue())  # damage would change texts
     return filters
 
 
 def _kept(path: Path, shape: tuple[int, int]) -> NDArray[np.float32] | None:
     try:
-        filters = np.load(path, allow_pickle=False)
+        filters = np.load(io.BytesIO(read_sealed(path)), allow_pickle=False)
     except (OSError, ValueError, EOFError):
         return None
     return filters if filters.shape == shape and filters.dtype == np.float32 else None

@@ -27,6 +27,7 @@ from as2d_cli.text_files import write_atomic
 from as2d_cli.types import Transcript
 from as2d_cli.writers import FORMATS
 
+_MOST_NAME_BYTES = 255
 _HINT = "-o needs a folder you may write to"
 
 
@@ -127,7 +128,15 @@ def _planned(unique: Sequence[Input], endings: Sequence[str], folder: Path | Non
         stem = _free_stem(one, place, endings, taken)
         files = tuple((ending.rpartition(".")[2], place / f"{stem}{ending}") for ending in endings)
         taken.update(_key(path) for _, path in files)
-        yield Outputs(one, files, refused[place])
+        yield Outputs(one, files, refused[place] or _too_long(path for _, path in files))
+
+
+def _too_long(paths: Iterable[Path]) -> OutputError | None:
+    """Return why no disk takes one of these names, if that is so: an input's may be as long as can be."""
+    for path in paths:
+        if address(path) is None and len(os.fsencode(path.name)) > _MOST_NAME_BYTES:
+            return OutputError(f"{printable(path)}: the name is too long", "give the input a shorter one")
+    return None
 
 
 def _free_stem(one: Input, place: Path, endings: Sequence[str], taken: set[str]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from as2d_cli.special_files import open_file_only
+from as2d_cli.special_files import open_file_only, read_file_only
 
 PART = re.compile(r"\.as2d-(\d+)-[0-9a-f]+\.part")
 """The name of a file that is being written, with the number of the process that does so."""
@@ -37,6 +37,19 @@ def write_whole(path: Path, content: bytes, *, staging: Path | None = None, last
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_sealed(path: Path, content: bytes) -> None:
+    """Write a file, as `write_whole`, for `read_sealed`. Raises `OSError`."""
+    write_whole(path, hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+
+
+def read_sealed(path: Path) -> bytes:
+    """Return what `write_sealed` wrote. Raises `OSError`, `ValueError` if it is not as it was written."""
+    digest, _, content = read_file_only(path).partition(b"\n")
+    if hashlib.sha256(content).hexdigest().encode() != digest:
+        raise ValueError(f"{path} is damaged")
+    return content
 
 
 def _check_replaceable(path: Path) -> None:

@@ -72,12 +72,14 @@ def test_audio_that_does_not_fit_is_refused_and_not_cut():
 def test_filters_are_kept_and_a_broken_copy_is_made_anew(cache, jfk):
     expected = log_mel(jfk, FeatureSpec())
     (kept,) = cache.iterdir()
-    for content in (b"", b"garbage", kept.read_bytes()[:-100]):
+    whole = kept.read_bytes()
+    halved = whole[: len(whole) // 2] + bytes(len(whole) // 2)  # numbers that would change the text
+    for content in (b"", b"garbage", whole[:-100], halved):
         kept.write_bytes(content)
         mel_filters.cache_clear()
         np.testing.assert_array_equal(log_mel(jfk, FeatureSpec()), expected)
         assert [path.name for path in cache.iterdir()] == [kept.name]
-        assert np.load(kept).shape == (80, 201)
+        assert kept.read_bytes() == whole
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, monkeypatch, jfk):

@@ -44,6 +44,14 @@ def test_a_chosen_folder_is_made_and_takes_all_outputs(tmp_path):
     assert (tmp_path / "out" / "deep").is_dir()
 
 
+def test_a_name_that_is_too_long_is_told_before_anything_is_decoded(tmp_path):
+    fits, long = tmp_path / f"{'x' * 250}.wav", tmp_path / f"{'y' * 246}ü.wav"
+    assert [one.error for one in plan([fits, long], ["json"], None)] == [None, None]
+    first, second = plan_inputs([Input(fits), Input(long)], ["txt", "json"], tmp_path, ".en")
+    assert first.error.message.endswith("x.en.txt: the name is too long")
+    assert second.error.message.endswith("ü.en.json: the name is too long")
+
+
 def test_without_formats_nothing_is_planned_and_no_folder_is_touched(tmp_path):
     assert [outputs.files for outputs in plan([tmp_path / "no" / "a.wav"], [], None)] == [()]
 

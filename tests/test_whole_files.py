@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from as2d_cli.whole_files import PART, write_whole
+from as2d_cli.whole_files import PART, read_sealed, write_sealed, write_whole
 
 
 @pytest.mark.parametrize("lasting", [False, True])
@@ -38,3 +38,14 @@ def test_it_is_made_in_the_staging_folder_under_a_name_that_tells_the_process(tm
     (part,) = staged
     assert part.parent == tmp_path
     assert PART.fullmatch(part.name)[1] == str(os.getpid())
+
+
+def test_what_is_sealed_is_read_as_it_was_written_or_not_at_all(tmp_path):
+    path = tmp_path / "sealed"
+    write_sealed(path, b"one\ntwo")
+    assert read_sealed(path) == b"one\ntwo"
+    whole = path.read_bytes()
+    for damaged in (b"", whole[:-1], whole + b"x", whole.replace(b"w", b"v"), b"0" + whole):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="is damaged"):
+            read_sealed(path)

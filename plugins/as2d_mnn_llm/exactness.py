@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from as2d_cli.device import device
 from as2d_cli.errors import ModelError
-from as2d_cli.json_files import read_json
-from as2d_cli.whole_files import write_whole
+from as2d_cli.whole_files import read_sealed, write_sealed
 from as2d_mnn_llm.engine import MAX_ROWS, Engine
 
-FILE = "row_counts.json"
+FILE = "row_counts"
 _TRIED = (1, 2, 3, 4, 8, 12, 16, 24)
 """Others may agree on some tokens, not on the next: 5, 6, 9 and 17 have, with SmolLM2 and Qwen2.5."""
 _PREFIX = 8
@@ -43,7 +42,7 @@ def safe_rows(engine: Engine, key: str) -> tuple[int, ...]:
     if key not in known:
         known[key] = _find_safe_rows(engine)
         with suppress(OSError):  # a read-only cache: found again next time
-            write_whole(path, json.dumps(known).encode())
+            write_sealed(path, json.dumps(known).encode())  # damage would change texts
     return tuple(known[key])
 
 
@@ -87,12 +86,7 @@ def _agree(one: NDArray[np.float32], other: NDArray[np.float32]) -> bool:
 
 def _read(path: Path) -> dict[str, list[int]]:
     try:
-        known = read_json(path)
+        known: dict[str, list[int]] = json.loads(read_sealed(path))
     except (OSError, ValueError):
         return {}
-    return {key: counts for key, counts in known.items() if _can_be(counts)}
-
-
-def _can_be(counts: object) -> bool:
-    """Whether these may be row counts that agree: the file may be damaged."""
-    return isinstance(counts, list) and len(counts) > 1 and counts == [one for one in _TRIED if one in counts]
+    return known

@@ -123,6 +123,18 @@ def test_which_rows_are_safe_is_kept_beside_the_model(quantised, monkeypatch):
     assert safe_rows(engine, "1 thread") == safe
 
 
+def test_row_counts_that_were_changed_are_found_anew(quantised, tmp_path, monkeypatch):
+    engine, safe = quantised
+    kept = engine.folder / FILE
+    whole = kept.read_bytes()
+    kept.write_bytes(whole.replace(b"[", b"[1, ", 1))
+    try:
+        assert safe_rows(engine, "1 thread") == safe
+        assert kept.read_bytes() == whole
+    finally:
+        kept.write_bytes(whole)
+
+
 def test_greedy_tokens_are_the_same_one_by_one_and_in_any_rounds_of_right_and_wrong_drafts(quantised):
     engine, safe = quantised
     prompt = np.random.default_rng(2).integers(0, 300, 20).tolist()
