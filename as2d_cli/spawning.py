@@ -28,6 +28,7 @@ from as2d_cli.errors import RequestError
 from as2d_cli.stops import STOPS
 
 _STARTING = threading.Lock()
+_SAFE_PATH, _OURS = "PYTHONSAFEPATH", "as2d"
 _Handler: TypeAlias = Callable[[int, FrameType | None], object] | int | None
 
 
@@ -92,10 +93,11 @@ def start(process: SpawnProcess) -> None:
         raise RequestError(
             f"the current folder: {error.strerror or error}", "go to another one, as with cd"
         ) from error
-    with uninterrupted():  # the tracker of shared memory, too, must live on
-        resource_tracker.ensure_running()  # now: its start unblocks signals
-    with uninterrupted():
-        _start_without_main(process)
+    with _STARTING, _away_from_here():
+        with uninterrupted():  # the tracker of shared memory, too, must live on
+            resource_tracker.ensure_running()  # now: its start unblocks signals
+        with uninterrupted(), _being_a_parent():
+            _start_without_main(process)
 
 
 def follow_parent() -> None:
@@ -105,6 +107,8 @@ def follow_parent() -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
+    if os.environ.get(_SAFE_PATH) == _OURS:  # what a plugin starts is its own affair
+        del os.environ[_SAFE_PATH]
     if (parent := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_end_after, args=(parent.join,), daemon=True).start()
 
@@ -116,14 +120,29 @@ def _end_after(event: Callable[[], None]) -> None:
 
 
 def _start_without_main(process: SpawnProcess) -> None:
-    """Start `process` while an empty module stands in for the main one; in one thread at a time."""
-    with _STARTING, _being_a_parent():
-        main = sys.modules["__main__"]
-        sys.modules["__main__"] = ModuleType("__main__")
-        try:
-            process.start()
-        finally:
-            sys.modules["__main__"] = main
+    """Start `process` while an empty module stands in for the main one."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        process.start()
+    finally:
+        sys.modules["__main__"] = main
+
+
+@contextmanager
+def _away_from_here() -> Iterator[None]:
+    """Have new processes take no module from the current folder: a stranger's recordings may lie there.
+
+    Python is started by `python -c`, which looks there first. That of 3.10 cannot be told not to.
+    """
+    if os.environ.get(_SAFE_PATH):
+        yield
+        return
+    os.environ[_SAFE_PATH] = _OURS
+    try:
+        yield
+    finally:
+        del os.environ[_SAFE_PATH]
 
 
 @contextmanager

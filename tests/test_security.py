@@ -348,6 +348,16 @@ sys.addaudithook(watch)
 """
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 cannot be told")
+def test_nothing_is_run_that_lies_in_the_current_folder(as2d, scripted, sound, tmp_path, monkeypatch):
+    source = sound()
+    for name in ("multiprocessing", "socket", "tempfile", "random", "pickle", "numpy", "as2d_scripted"):
+        (tmp_path / f"{name}.py").write_text("open('run', 'w')\nraise RuntimeError")
+    monkeypatch.setenv("AS2D_CACHE_DIR", str(tmp_path / "cold"))  # converted as well
+    ended = as2d("transcribe", source)
+    assert (ended.code, (tmp_path / "run").exists()) == (0, False), ended.err
+
+
 def test_a_model_in_the_cache_is_used_without_the_network(as2d, tmp_path):
     """The whole tool with real models, every process of it watched."""
     log = tmp_path / "log"
