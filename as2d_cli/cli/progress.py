@@ -22,7 +22,10 @@ _NAME_COLUMNS = 30
 
 
 class Tally:
-    """How far a run is, in audio seconds. Lengths are estimates until a file is finished."""
+    """How far a run is, in audio seconds. Lengths are estimates until a file is finished.
+
+    There may be tens of thousands of files, so sums are kept, not made anew.
+    """
 
     def __init__(self, sources: Sequence[Path]) -> None:
         self.sources = tuple(sources)
@@ -30,6 +33,8 @@ class Tally:
         self.finished = 0
         self._expected_s = dict.fromkeys(sources, 0.0)
         self._heard_s = dict.fromkeys(sources, 0.0)
+        self._all_s = self._all_heard_s = 0.0
+        self._lock = threading.Lock()
 
     @property
     def current(self) -> Path | None:
@@ -38,26 +43,35 @@ class Tally:
 
     def expect(self, source: Path, seconds: float) -> None:
         """Take the length that a file claims."""
-        self._expected_s[source] = seconds
+        with self._counted(source):
+            self._expected_s[source] = seconds
 
     def window(self, source: Path, seconds: float) -> None:
         """Take a finished window."""
-        self._heard_s[source] += seconds
+        with self._counted(source):
+            self._heard_s[source] += seconds
 
     def file(self, source: Path) -> None:
         """Take a finished file: its length is known now."""
         self.finished += 1
-        self._expected_s[source] = self._heard_s[source]
+        with self._counted(source):
+            self._expected_s[source] = self._heard_s[source]
+
+    @contextmanager
+    def _counted(self, source: Path) -> Iterator[None]:
+        with self._lock:
+            total_s, heard_s = self.total_s(source), self.heard_s(source)
+            yield
+            self._all_s += self.total_s(source) - total_s
+            self._all_heard_s += self.heard_s(source) - heard_s
 
     def heard_s(self, source: Path | None = None) -> float:
         """Seconds done, of one file or of all."""
-        return sum(self._heard_s.values()) if source is None else self._heard_s[source]
+        return self._all_heard_s if source is None else self._heard_s[source]
 
     def total_s(self, source: Path | None = None) -> float:
         """Seconds there are, of one file or of all, as far as known."""
-        if source is not None:
-            return max(self._expected_s[source], self._heard_s[source])
-        return sum(map(self.total_s, self.sources))
+        return self._all_s if source is None else max(self._expected_s[source], self._heard_s[source])
 
     def rtfx(self) -> float:
         """Audio seconds done per wall second."""
