@@ -73,8 +73,10 @@ def pieces(pipe: BinaryIO) -> Iterator[bytes]:
         if piece:
             begun = True
             yield piece
-        elif begun or news.poll(0):  # the second: a writer was there, and is gone
+        elif begun:
             return
+        elif news.poll(0):  # a writer was there; what it may have written since that look is to be read
+            begun = True
         elif time.monotonic() > patience_ends:
             raise OSError(errno.ETIMEDOUT, f"a pipe that nothing was written to in {_PATIENCE_S:.0f} s")
         else:

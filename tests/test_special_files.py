@@ -9,17 +9,18 @@ from pathlib import Path
 import pytest
 
 from as2d_cli import cache, profile, resume, special_files
+from as2d_cli.cli.options import read_list
 from as2d_cli.config import read_config
 from as2d_cli.errors import ModelError, RegistryError, RequestError
 from as2d_cli.fetch import fetch
-from as2d_cli.inputs import find_inputs, read_list
+from as2d_cli.inputs import find_inputs
 from as2d_cli.json_files import read_model_json
 from as2d_cli.model_sources import PathSource
 from as2d_cli.registry import ModelEntry, load_registry
 from as2d_cli.special_files import open_file_only, read_any, read_file_only
 from as2d_cli.whole_files import sha256_of
 
-pytestmark = pytest.mark.timeout(20)
+pytestmark = pytest.mark.timeout(60)
 
 
 @pytest.fixture
@@ -105,6 +106,19 @@ def test_whoever_has_a_pipe_open_is_waited_for(pipe, monkeypatch):
     written_to(pipe, b"late", after_s=0.5)
     with pipe.open("rb"):  # the other end is open before the clock starts
         assert read_any(pipe) == b"late"
+
+
+def test_what_is_written_just_after_a_look_is_read(pipe, monkeypatch):
+    read = os.read
+
+    def look(descriptor, size):
+        monkeypatch.setattr(os, "read", read)
+        nothing = read(descriptor, size)
+        pipe.write_bytes(b"just now")
+        return nothing
+
+    monkeypatch.setattr(os, "read", look)
+    assert read_any(pipe) == b"just now"
 
 
 def test_a_pipe_into_which_nothing_was_written_is_empty_at_once():
