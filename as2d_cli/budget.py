@@ -147,8 +147,10 @@ def best_of(budgets: Sequence[Budget]) -> Budget:
 
 
 def _gain(worst: float) -> str:
-    if worst < 1:
+    if worst < 1 - MIN_GAIN:
         return f"drafts would save at least {1 - worst:.0%} of the time in nine windows of ten here"
+    if worst < 1:
+        return f"drafts would save less than {MIN_GAIN:.0%} of the time in one window of ten here"
     return f"drafts would cost {worst - 1:.0%} or more of the time in one window of ten here"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -82,8 +82,9 @@ class FileWork:
             return
         self.parts.append((place, result))
         self.silent_windows += silent
-        if result.is_doubtful:
+        if result.looped or result.unfinished:
             self.warnings.append(_doubt(place, result))
+        self.warnings += map(_left_out, result.left_out)
 
     def conclude(self) -> None:
         """Add what can be told only of a whole file."""
@@ -128,7 +129,7 @@ class Pipeline:
         tasks = self._tasks(enumerate(sources, first), files)
         both = self._compared
         outcomes = both.run(tasks) if both else self._engine.run(tasks, guard=self._guard)
-        for outcome in outcomes:
+        for outcome in (checked(self._speech, one) for one in outcomes):
             work, task = files[outcome.task.group - first], outcome.task
             work.take(task.window.span, outcome.result, outcome.error, silent=task.settled is not None)
             self._on_window(work, outcome)
@@ -165,6 +166,20 @@ def settled(speech: SpeechDetector | None, window: Window) -> WindowResult | Non
     return None if speech is None or speech.hears_speech(window.samples) else NOTHING_SAID
 
 
+def checked(speech: SpeechDetector | None, outcome: WindowOutcome) -> WindowOutcome:
+    """Return the outcome, in it where somebody speaks and a transcript says nothing: Whisper may end early.
+
+    Raises `ModelError` if the speech detector cannot be loaded.
+    """
+    task, result = outcome.task, outcome.result
+    if speech is None or result is None or result.is_doubtful or task.settled is not None:
+        return outcome
+    if task.request.task != "transcribe" or (result.text and not result.words):  # times are not known
+        return outcome
+    left_out = speech.left_out(task.window, result.words)
+    return replace(outcome, result=replace(result, left_out=left_out)) if left_out else outcome
+
+
 def windows_of(work: FileWork) -> Generator[Window, None, None]:
     """Yield the windows of a file, and note what can be told of it once it is read. Raises `AudioError`."""
     stream = open_audio(work.source)
@@ -183,3 +198,9 @@ def _doubt(place: Span, result: WindowResult) -> str:
         "reached the model's limit before its end"
     ] * result.unfinished
     return f"the text from {place.start_s:.1f} s to {place.end_s:.1f} s {' and '.join(found)}: check it"
+
+
+def _left_out(place: Span) -> str:
+    """Return where words may be missing."""
+    when = f"from {place.start_s:.1f} s to {place.end_s:.1f} s"
+    return f"somebody speaks {when}, but no word was written: check it"

@@ -128,13 +128,15 @@ def describe(value: object) -> str:
 
 
 def suggestion(word: str, allowed: Collection[str], listed_by: str | None = None) -> str:
-    """Return a hint: the nearest of `allowed`, or one ending so, and all of them, or what lists them.
+    """Return a hint: the first of `allowed` that ends so, or the nearest, and all, or what lists them.
 
     >>> suggestion("plugn", ["role", "plugin"])
     "did you mean 'plugin'? allowed: plugin, role"
     >>> suggestion("base", ["tiny", "whisper-base"])
     "did you mean 'whisper-base'? allowed: tiny, whisper-base"
+    >>> suggestion("large-v3", ["whisper-large-v3", "distil-large-v3"], "as2d models list")
+    "did you mean 'whisper-large-v3'? see: as2d models list"
     """
-    near = get_close_matches(word, allowed, n=1) or [one for one in allowed if one.endswith(f"-{word}")]
+    near = [one for one in allowed if one.endswith(f"-{word}")] or get_close_matches(word, allowed, n=1)
     listed = f"see: {listed_by}" if listed_by else f"allowed: {', '.join(sorted(allowed))}"
     return f"did you mean {near[0]!r}? {listed}" if near else listed

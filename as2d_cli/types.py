@@ -95,7 +95,7 @@ class FeatureSpec:
     n_mels: int = 80
     """Mel bands."""
     n_frames: int = 3000
-    """Frames of 10 ms; shorter audio is padded with silence to this length. 0: the model does not listen."""
+    """Frames of 10 ms, 0.0 behind shorter audio (which is not silence). 0: the model does not listen."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -226,13 +226,15 @@ class WindowResult:
     """Whether it says the same over and over, as a model does that has lost the thread."""
     unfinished: bool = False
     """Whether it reached the model's limit before its end."""
+    left_out: tuple[Span, ...] = ()
+    """Where in the file somebody speaks and no word was written, as far as times of words are known."""
     trace: WindowTrace | None = None
     """How it came about, if that was asked for."""
 
     @property
     def is_doubtful(self) -> bool:
         """Whether somebody should check the text."""
-        return self.looped or self.unfinished
+        return self.looped or self.unfinished or bool(self.left_out)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,12 @@ def test_a_drafter_on_cores_that_are_all_busy_is_not(pair_costs):
     assert "would cost" in budget.reason
 
 
+def test_a_gain_that_is_too_small_is_told_as_such(pair_costs):
+    budget = choose_budget([pair_costs(710.0, 1.0)])
+    assert not budget.drafting
+    assert budget.reason == "drafts would save less than 5% of the time in one window of ten here"
+
+
 def test_a_drafter_slower_than_the_target_is_not_used_even_with_cores_to_spare(pair_costs):
     assert not choose_budget([pair_costs(900.0, 12.0)]).drafting
 

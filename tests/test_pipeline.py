@@ -164,6 +164,24 @@ def test_a4_where_nobody_speaks_the_transcript_is_empty_and_a_warning_says_so(en
     assert work.warnings == ["no speech found: the transcript is empty"]
 
 
+def test_speech_of_which_no_word_was_written_is_told_of_with_its_time(sound, tmp_path):
+    """OpenWhispr/openwhispr#2152: whole sentences dropped, and nothing said about it."""
+    brief = model("speaker", heard_to=0.5)
+    path = sound("long.wav", 40)
+    with Engine(EngineSettings(brief, None)) as engine:
+        (work,) = Pipeline(engine, Request(word_times=True)).run([path])
+        (untimed,) = Pipeline(engine, Request()).run([path])
+        (translated,) = Pipeline(engine, Request(task="translate", word_times=True)).run([path])
+        (unheard,) = Pipeline(engine, Request(word_times=True), vad=False).run([path])
+    assert work.warnings == [
+        f"somebody speaks from {(span.start_s + span.end_s) / 2:.1f} s to {span.end_s:.1f} s, "
+        "but no word was written: check it"
+        for span, _ in work.parts
+    ]
+    assert all(result.is_doubtful for _, result in work.parts)
+    assert untimed.warnings == translated.warnings == unheard.warnings == []
+
+
 def test_without_voice_detection_every_window_is_decoded(engine, tmp_path):
     (work,) = Pipeline(engine, Request(), vad=False).run([silent(tmp_path, "silent.wav", 3)])
     assert len(work.transcript(Request(), "speaker", None).text.split()) == 20

@@ -20,7 +20,7 @@ def lines_of(report: RunReport) -> list[str]:
         lines.append(f"{_count(report.silent_windows, 'window')} without speech not decoded")
     if report.doubtful_windows:
         count = _count(report.doubtful_windows, "window")
-        lines.append(f"{count} in a loop or without an end: see the warnings")
+        lines.append(f"{count} in a loop, without an end or with words missing: see the warnings")
     if report.comparison is not None:
         lines += _comparison(report.comparison)
         lines += [f"DIFFERENT TEXT with drafts: {where}" for where in report.differing]

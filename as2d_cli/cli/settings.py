@@ -24,14 +24,32 @@ PREFIX = "AS2D"
 OptionsT = TypeVar("OptionsT", bound=Options)
 
 
+_ELSEWHERE = {
+    "--task": "as2d translate writes English",
+    "--translate": "as2d translate writes English",
+    "--initial-prompt": "--prompt",
+    "--format": "-f, --output-format",
+    "--vad-filter": "--vad, which is the default",
+    "--beam-size": "decoding is greedy",
+    "--temperature": "decoding is greedy",
+    "--device": "models run on processors",
+    "--compute-type": "models.toml has each model's precision",
+    "--model-dir": "AS2D_CACHE_DIR says where models are kept",
+}
+"""What users of other Whisper programs look for, and what takes its place."""
+
+
 class ConfiguredCommand(TyperCommand):
-    """Fills in what the command line leaves open."""
+    """Fills in what the command line leaves open; a usage error knows the options of other programs."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer has had two Contexts
         """Read the configuration file before the options, but not for help nor to complete a word."""
         if not ctx.resilient_parsing and not {"-h", "--help"}.intersection(args):
             ctx.auto_envvar_prefix = PREFIX
             ctx.default_map = read_config(all_setting_kinds())  # a setting of another command does no harm
+            for name in (arg.partition("=")[0].replace("_", "-") for arg in args):
+                if name in _ELSEWHERE:
+                    ctx.fail(f"No such option: {name}. Instead: {_ELSEWHERE[name]}")
         return super().parse_args(ctx, args)
 
 

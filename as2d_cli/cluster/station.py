@@ -35,11 +35,12 @@ from as2d_cli.engine import WindowOutcome, WindowTask
 from as2d_cli.errors import As2dError, PluginError
 from as2d_cli.inputs import Input
 from as2d_cli.measure import peak_bytes, peak_bytes_of
-from as2d_cli.pipeline import FileWork
+from as2d_cli.pipeline import FileWork, checked
 from as2d_cli.ready import ready
 from as2d_cli.requests import BatchRequest
 from as2d_cli.resume import Stamp, stamp_of
 from as2d_cli.slots import unlink_own
+from as2d_cli.speech import SpeechDetector
 from as2d_cli.types import Request
 
 _MAY_BE_LONG_BYTES = 1_000_000
@@ -70,6 +71,7 @@ class Station:
         """Nothing is loaded yet."""
         self._asked = asked
         self._notes = _Notes()
+        self._speech = SpeechDetector() if asked.vad else None
         self._stack = ExitStack()
         self._files = 0  # so far: windows of one must not be taken for another's
 
@@ -120,7 +122,10 @@ class Station:
                 engine.is_drafting,
                 self._found(piece.number),
             )
-            for one in (both.run(tasks) if both else engine.run(tasks, guard=self._ready.guard))
+            for one in (
+                checked(self._speech, outcome)
+                for outcome in (both.run(tasks) if both else engine.run(tasks, guard=self._ready.guard))
+            )
         )
 
     def _found(self, number: int) -> Comparison:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from as2d_cli.device import device
 from as2d_cli.errors import ModelError
+from as2d_cli.standard_streams import stdout_to_nobody
 from as2d_cli.whole_files import read_sealed, write_sealed
 from as2d_mnn_llm.engine import MAX_ROWS, Engine
 
@@ -40,7 +41,8 @@ def safe_rows(engine: Engine, key: str) -> tuple[int, ...]:
     key = f"MNN {metadata.version('MNN')}, {device()}, {key}"
     known = _read(path)
     if key not in known:
-        known[key] = _find_safe_rows(engine)
+        with stdout_to_nobody():  # MNN tells of each count that is new to it
+            known[key] = _find_safe_rows(engine)
         with suppress(OSError):  # a read-only cache: found again next time
             write_sealed(path, json.dumps(known).encode())  # damage would change texts
     return tuple(known[key])

@@ -24,7 +24,7 @@ class ScriptedTarget:
 
     `step_ms` and `encode_ms` are slept, to give passes and encoding a duration. After
     `fail_at` rows of a window the target raises DecodeError, after `exit_at` its process dies (-1: never).
-    One that does not listen reads.
+    Words have times up to the share `heard_to` of a window. One that does not listen reads.
     """
 
     script: Script = field(default_factory=Script)
@@ -35,6 +35,7 @@ class ScriptedTarget:
     max_passage_tokens: int = 400
     step_ms: float = 0.0
     encode_ms: float = 0.0
+    heard_to: float = 1.0
     fail_at: int = -1
     exit_at: int = -1
     tokenizer: ScriptedTokenizer = field(default_factory=ScriptedTokenizer)
@@ -84,7 +85,7 @@ class ScriptedTarget:
             if not words or self.tokenizer.decode_bytes([token]).startswith(b" "):
                 words.append([])
             words[-1].append(token)
-        share = duration_s / max(len(words), 1)
+        share = self.heard_to * duration_s / max(len(words), 1)
         return tuple(
             Word(self._text(ids), index * share, (index + 1) * share, 1.0, tuple(ids))
             for index, ids in enumerate(words)

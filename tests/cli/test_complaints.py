@@ -171,7 +171,7 @@ def test_a_target_in_a_loop_is_told_of_with_file_and_time_and_counted(as2d, scri
     assert first["text"].startswith("I think I think")
     assert len(first["warnings"]) == 1
     assert report["report"]["doubtful_windows"] == 2
-    assert "2 windows in a loop or without an end" in ended.err
+    assert "2 windows in a loop, without an end or with words missing" in ended.err
 
 
 def test_subtitles_have_lines_and_cues_as_asked_for(as2d, scripted, sound, tmp_path):

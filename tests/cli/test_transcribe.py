@@ -163,6 +163,8 @@ def test_a_difference_found_by_comparing_is_said_even_when_quiet_and_fails(
         (["--language", "welsh"], "model 'speaker' does not know welsh"),
         (["-o", "a.wav"], "a.wav: cannot be made"),
         (["--threads", "0"], "--threads"),
+        (["--beam_size=5"], "No such option: --beam-size. Instead: decoding is greedy"),
+        (["--task", "translate"], "Instead: as2d translate"),
         (["--threads", "9" * 20], "threads cannot be 9999"),
     ],
 )

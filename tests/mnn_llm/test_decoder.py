@@ -135,6 +135,12 @@ def test_row_counts_that_were_changed_are_found_anew(quantised, tmp_path, monkey
         kept.write_bytes(whole)
 
 
+def test_nothing_that_mnn_says_of_new_numbers_of_rows_is_shown(quantised, capfd):
+    engine, safe = quantised
+    assert safe_rows(Engine(engine.folder, 1), "found anew") == safe
+    assert "".join(capfd.readouterr()) == ""
+
+
 def test_greedy_tokens_are_the_same_one_by_one_and_in_any_rounds_of_right_and_wrong_drafts(quantised):
     engine, safe = quantised
     prompt = np.random.default_rng(2).integers(0, 300, 20).tolist()
