@@ -96,13 +96,12 @@ def test_on_a_terminal_neither_names_nor_stages_are_obeyed(monkeypatch):
         with shown_progress() as progress:
             progress(f"downloading {ODD}", 0, 10)
             drawn = b""
-            while b"[bold]" not in drawn:  # forever, if it never comes: the test is ended then
+            while b"[bold]a[/bold]" not in drawn:  # forever, if it never comes: the test is ended then
                 drawn += os.read(leader, 65536)
     os.close(leader)
-    drawn = drawn.decode()
+    drawn = drawn.decode(errors="replace")  # it may end within a character
     assert "\x1b[2J" not in drawn
     assert "\x1b]52" not in drawn
-    assert "[bold]a[/bold]" in drawn
 
 
 def test_json_says_the_same_with_and_without_escapes():

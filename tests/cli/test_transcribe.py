@@ -201,6 +201,7 @@ def start(arguments, cwd):
     """Start the command in a process group of its own, as a shell does."""
     return subprocess.Popen(
         [AS2D, "transcribe", *arguments],
+        bufsize=0,  # else more than a line is taken when one is read, and `communicate` knows nothing of it
         cwd=cwd,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -160,7 +160,9 @@ class Run:
         command = ["mount", "-t", "tmpfs", "-o", options, "as2d-faults", place]
         if place in self._mounts:
             command = ["mount", "-o", f"remount,{options}", place]
-        subprocess.run(command, check=True)
+        end = time.monotonic() + ENDING_S
+        while subprocess.run(command, check=time.monotonic() > end, capture_output=True).returncode:
+            time.sleep(0.01)  # as long as a file in it is open to be written
         self.happened.append(f"{place.name}: {options}")
         if place not in self._mounts:
             self._mounts.append(place)
@@ -207,7 +209,7 @@ class Run:
         listed = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         with suppress(OSError):
             children = [int(pid) for pid in listed.read_text().split()]
-            return sorted(pid for pid in children if b"spawn_main" in _bytes(pid, "cmdline"))
+            return [pid for pid in children if b"spawn_main" in _bytes(pid, "cmdline")]  # as they were born
         return []
 
     def worker(self, which: int) -> int:
