@@ -238,6 +238,6 @@ def _standard_input() -> Input:
         stream = sys.stdin.buffer
         is_file = stat.S_ISREG(os.fstat(stream.fileno()).st_mode) and not stream.tell()
         return Input(Path(_STDIN_NAME), stream=stream if is_file else copied(stream))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, AttributeError) as error:  # the last: a notebook has another one
         failure = AudioError(f"{_STDIN_NAME}: cannot be read: {reason(error)}")
         return Input(Path(_STDIN_NAME), error=failure)

@@ -52,7 +52,7 @@ def open_file(source: Path | BinaryIO) -> Opened:
     else:
         label = getattr(source, "name", None)
         # our copy of standard input goes by the number of a file without a name
-        is_stdin = source is sys.stdin.buffer or isinstance(label, int)
+        is_stdin = source is getattr(sys.stdin, "buffer", None) or isinstance(label, int)
         name = "stdin" if is_stdin else printable(str(label or "audio"))
         file = source
     try:

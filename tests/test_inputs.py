@@ -8,6 +8,7 @@ import pytest
 
 from as2d_cli.errors import AudioError, RequestError
 from as2d_cli.inputs import find_inputs
+from as2d_cli.sources import open_file
 
 
 @pytest.fixture
@@ -131,6 +132,14 @@ def test_standard_input_is_kept_so_that_it_can_seek(place, monkeypatch):
         assert one.name == "stdin"
         assert stream.seekable()
         assert stream.read() == (place / "talks" / "a.wav").read_bytes()
+
+
+def test_where_there_is_no_standard_input_that_is_a_failure_of_its_own(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    (one,) = find_inputs(["-"]).found
+    assert "stdin: cannot be read" in one.error.message
+    with pytest.raises(AudioError, match="is empty"):
+        open_file(io.BytesIO())
 
 
 def test_a_terminal_is_no_audio(monkeypatch):
