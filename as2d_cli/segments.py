@@ -100,16 +100,14 @@ def _phrases(words: Sequence[Word], limits: SegmentLimits) -> Iterator[Sequence[
         yield words[begin:]
 
 
-def _whole(phrases: Iterable[Sequence[Word]], limits: SegmentLimits) -> Iterator[Sequence[Word]]:
-    """Join fragments to their sentences again."""
-    whole: Sequence[Word] = ()
+def _whole(phrases: Iterable[Sequence[Word]], limits: SegmentLimits) -> Iterator[list[Word]]:
+    """Join fragments to their sentences again; what is too long then is divided at a better place."""
+    whole: list[Word] = []
     for phrase in phrases:
-        if whole and _belongs(whole, phrase, limits):
-            whole = (*whole, *phrase)
-            continue
-        if whole:
+        if whole and not _belongs(whole, phrase, limits):
             yield whole
-        whole = phrase
+            whole = []
+        whole.extend(phrase)
     if whole:
         yield whole
 
@@ -120,8 +118,6 @@ def _belongs(before: Sequence[Word], after: Sequence[Word], limits: SegmentLimit
         min(_length_s(before), _length_s(after)) < limits.fragment_s
         and _silence_s(before[-1], after[0]) < limits.hesitation_s
         and not _ends(before[-1], after[0])
-        and after[-1].end_s - before[0].start_s <= limits.max_s
-        and len(before) + len(after) <= limits.max_words
     )
 
 

@@ -81,6 +81,18 @@ def test_a_pause_within_a_sentence_leaves_no_word_alone(said, segments):
     assert "to" not in found
 
 
+def test_a_pause_leaves_no_word_alone_before_a_sentence_that_is_long_by_itself():
+    words = (
+        Word(" When", 0.0, 0.3),
+        *spoken("you have seen the film, you may think of a map and of a house", 1.2),
+    )
+    assert words[-1].end_s - words[1].start_s < 6.0 < words[-1].end_s
+    assert texts(words, max_s=6.0) == [
+        "When you have seen the film,",
+        "you may think of a map and of a house",
+    ]
+
+
 def test_a_long_sentence_is_split_after_a_comma():
     text = "a b c d e f, g h i j k l m n o p"
     assert texts(spoken(text), max_words=10) == ["a b c d e f,", "g h i j k l m n o p"]
