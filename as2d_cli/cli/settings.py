@@ -29,14 +29,16 @@ _ELSEWHERE = {
     "--translate": "as2d translate writes English",
     "--initial-prompt": "--prompt",
     "--format": "-f, --output-format",
+    "-osrt": "-f srt",
+    "-ovtt": "-f vtt",
     "--vad-filter": "--vad, which is the default",
     "--beam-size": "decoding is greedy",
     "--temperature": "decoding is greedy",
-    "--device": "models run on processors",
+    "--device": "models run on CPUs",
     "--compute-type": "models.toml has each model's precision",
     "--model-dir": "AS2D_CACHE_DIR says where models are kept",
 }
-"""What users of other Whisper programs look for, and what takes its place."""
+"""What users of other Whisper programs look for, and what takes its place; `-osrt` would name a folder."""
 
 
 class ConfiguredCommand(TyperCommand):

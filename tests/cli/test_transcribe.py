@@ -165,6 +165,7 @@ def test_a_difference_found_by_comparing_is_said_even_when_quiet_and_fails(
         (["--threads", "0"], "--threads"),
         (["--beam_size=5"], "No such option: --beam-size. Instead: decoding is greedy"),
         (["--task", "translate"], "Instead: as2d translate"),
+        (["-osrt"], "Instead: -f srt"),
         (["--threads", "9" * 20], "threads cannot be 9999"),
     ],
 )
