@@ -71,6 +71,7 @@ def test_a_cluster_of_its_own_gives_what_the_local_engine_gives_and_a_poison_fil
     command = ("transcribe", "talks", "-f", "txt,json,srt", "--json", "--drafter", "none", "-o")
     local = as2d(*command, "local")
     assert local.code == 0
+    assert len(local.records()[-2]["warnings"]) > 40
     noise(tmp_path / "talks" / "b2.wav")
     ended = as2d(*command, "far", *RAY)
     assert ended.code == 1
