@@ -50,14 +50,15 @@ def _processor() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def is_quiet() -> bool:
+def is_quiet(*, after_work: bool = False) -> bool:
     """Tell whether nearly all processors are idle, watching them for a moment.
 
-    Where the system does not say (no /proc/stat), the load average must do.
+    Where the system does not say (no /proc/stat), the load average must do. It is of a whole minute, so
+    `after_work` of our own it would tell of that, and the machine is taken to be quiet.
     """
     before = _ticks()
     if before is None:
-        return os.getloadavg()[0] < (1 - _QUIET_SHARE) * (os.cpu_count() or 1)
+        return after_work or os.getloadavg()[0] < (1 - _QUIET_SHARE) * (os.cpu_count() or 1)
     time.sleep(_SAMPLE_S)
     after = _ticks() or before
     total, idle = after[0] - before[0], after[1] - before[1]

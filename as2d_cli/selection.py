@@ -59,8 +59,8 @@ class Selection:
     def first(self, engine: Engine) -> Budget:
         """Choose for a pair that has no profile yet: measure it, unless the machine has no time for that now.
 
-        A busy machine gives figures that are of no use later, and no sign that drafts would pay: then
-        plain decoding it is, and the next run tries again. So it is if a process ends while measured.
+        A machine that is busy before or after gives figures that are of no use later, and no sign that drafts
+        would pay: then plain decoding it is, and the next run tries again. So it is if a process ends meanwhile.
         A drafter in the target's process takes no time worth measuring: its drafts are always welcome.
         """
         drafter = self.settings.drafter
@@ -72,7 +72,10 @@ class Selection:
             return Budget(False, "the machine is too busy to measure what drafts are worth")
         self.note("measuring, once, what drafts are worth on this device: about 20 s")
         try:
-            return self.measured(engine)
+            costs = engine.measure()
+            if is_quiet(after_work=True):
+                return self._kept(engine, costs)
+            self.note("the machine became busy meanwhile: measured again in the next run")
         except OutputError as error:
             self.note(f"the profile is not kept: {error.message}")
         except ModelError as error:
@@ -86,7 +89,9 @@ class Selection:
         Raises `ModelError` if there is no drafter at work, or a process ends; `OutputError` if the
         profile cannot be written.
         """
-        costs = engine.measure()
+        return self._kept(engine, engine.measure())
+
+    def _kept(self, engine: Engine, costs: tuple[PairCosts, ...]) -> Budget:
         settings = self.settings
         if settings.drafter is None:
             raise ModelError("there is no drafter to measure")

@@ -28,6 +28,7 @@ def test_without_a_proc_file_system_the_load_tells(monkeypatch, tmp_path, load, 
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 9.0, 9.0))
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     assert device.is_quiet() is quiet
+    assert device.is_quiet(after_work=True)
 
 
 def test_without_a_proc_file_system_the_processor_and_its_cores_are_told_by_python(monkeypatch, tmp_path):

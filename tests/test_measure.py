@@ -55,7 +55,7 @@ def test_measuring_a_pair_keeps_its_profile_and_drops_a_drafter_that_does_not_pa
 
 
 def test_a_drafter_that_dies_while_measured_costs_only_speed(monkeypatch):
-    monkeypatch.setattr(selection, "is_quiet", lambda: True)
+    monkeypatch.setattr(selection, "is_quiet", lambda **_: True)
     notes = []
     dying = settings({"encode_ms": 5.0}, {"exit_at": 3})
     with Engine(dying) as engine:
@@ -77,7 +77,7 @@ def test_a_drafter_that_hangs_while_measured_is_given_up_soon(monkeypatch):
     assert rehearsal._LEAST_PATIENCE_S <= 60  # a run must not wait longer
     monkeypatch.setattr(rehearsal, "_LEAST_PATIENCE_S", 1.0)
     monkeypatch.setattr(rehearsal, "_PATIENCE", 0.0)
-    monkeypatch.setattr(selection, "is_quiet", lambda: True)
+    monkeypatch.setattr(selection, "is_quiet", lambda **_: True)
     notes = []
     hanging = settings({"encode_ms": 5.0}, {"delay_ms": 1e7})
     with Engine(hanging) as engine:
@@ -101,7 +101,7 @@ def test_a_target_that_dies_while_measured_is_back_for_the_first_window():
 
 
 def test_a_cache_that_cannot_be_written_does_not_end_the_run(monkeypatch, tmp_path):
-    monkeypatch.setattr(selection, "is_quiet", lambda: True)
+    monkeypatch.setattr(selection, "is_quiet", lambda **_: True)
     (tmp_path / "file").touch()
     monkeypatch.setenv("AS2D_CACHE_DIR", str(tmp_path / "file"))
     notes = []
@@ -112,12 +112,23 @@ def test_a_cache_that_cannot_be_written_does_not_end_the_run(monkeypatch, tmp_pa
 
 
 def test_a_busy_machine_is_not_measured(monkeypatch):
-    monkeypatch.setattr(selection, "is_quiet", lambda: False)
+    monkeypatch.setattr(selection, "is_quiet", lambda **_: False)
     pair = settings({}, {})
     with Engine(pair) as engine:
         budget = Selection(pair).first(engine)
         assert "too busy" in budget.reason
         assert not engine.is_drafting
+
+
+def test_what_was_measured_while_the_machine_became_busy_is_not_kept(monkeypatch):
+    monkeypatch.setattr(selection, "is_quiet", lambda *, after_work=False: not after_work)
+    notes = []
+    pair = settings({"encode_ms": 5.0}, {})
+    with Engine(pair) as engine:
+        assert not Selection(pair, note=notes.append).first(engine).drafting
+        assert not engine.is_drafting
+    assert "the machine became busy meanwhile" in notes[-1]
+    assert Selection(pair).stored() == (pair, None), "the next run measures"
 
 
 def test_without_a_profile_nothing_is_chosen():

@@ -38,7 +38,7 @@ def known_costs(
         note(f"{name} could not be measured: {error.message}")
         return None
     engine.share_threads(None)
-    if quiet:
+    if quiet and is_quiet(after_work=True):
         return profile.store(key, costs)
     note(f"the costs with {name} were measured on a busy machine: budget and replay may mislead; not kept")
     return profile.new(key, costs)

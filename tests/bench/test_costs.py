@@ -63,14 +63,15 @@ def test_where_no_draft_pays_none_is_chosen():
 
 
 def test_a_profile_of_a_quiet_machine_is_kept_and_used_again(models, monkeypatch):
-    monkeypatch.setattr(module, "is_quiet", lambda: True)
+    monkeypatch.setattr(module, "is_quiet", lambda **_: True)
     measured = known_costs(*models, Bench(), lambda text: None)
     assert measured.costs == pair_costs(1.0)
     assert known_costs(*models, None, lambda text: None) == profile.load(profile.profile_key(*models))
 
 
-def test_what_a_busy_machine_gives_is_used_with_a_warning_and_not_kept(models, monkeypatch):
-    monkeypatch.setattr(module, "is_quiet", lambda: False)
+@pytest.mark.parametrize("was_quiet", [False, True])
+def test_what_a_busy_machine_gives_is_used_with_a_warning_and_not_kept(models, monkeypatch, was_quiet):
+    monkeypatch.setattr(module, "is_quiet", lambda *, after_work=False: was_quiet and not after_work)
     notes = []
     assert known_costs(*models, Bench(), notes.append).costs == pair_costs(1.0)
     assert "busy" in notes[0]
