@@ -60,7 +60,7 @@ class Selection:
         """Choose for a pair that has no profile yet: measure it, unless the machine has no time for that now.
 
         A machine that is busy before or after gives figures that are of no use later, and no sign that drafts
-        would pay: then plain decoding it is, and the next run tries again. So it is if a process ends meanwhile.
+        would pay: then plain decoding it is, and the next run tries again; so, too, if a process ends.
         A drafter in the target's process takes no time worth measuring: its drafts are always welcome.
         """
         drafter = self.settings.drafter

@@ -7,10 +7,11 @@ from math import inf, nan
 import numpy as np
 import pytest
 
+from as2d_cli.decoding import finished_draft
 from as2d_cli.errors import DecodeError
 from as2d_cli.outcomes import Course, conclude, trace
 from as2d_cli.types import Request, Step, Word
-from as2d_scripted import ScriptedTarget, finished_draft
+from as2d_scripted import ScriptedTarget
 
 TARGET = ScriptedTarget()
 
