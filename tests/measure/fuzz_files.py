@@ -86,7 +86,8 @@ def _fault(error: As2dError) -> str:
             return f"a message of {len(text)} characters: {text[:300]!r}"
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, MemoryError) or "memory" in str(cause):
+        # of our own errors the causes tell: the message may quote what the file says of memory
+        if isinstance(cause, MemoryError) or ("memory" in str(cause) and not isinstance(cause, As2dError)):
             return "it wanted too much memory:\n" + traceback.format_exc()
         cause = cause.__cause__ or cause.__context__
     return ""
