@@ -14,6 +14,7 @@ import soundfile
 
 from as2d_cli.errors import AudioError
 from as2d_cli.readers import Chunk, NoAudioStreamError, Reader, UnreadableError
+from as2d_cli.spawning import uninterrupted
 
 _LIBSNDFILE_MAGIC = frozenset(
     [*b"RIFF RIFX RF64 riff FORM fLaC .snd dns. caff NIST MATL Crea PVF1 2BIT".split(), b" paf", b"fap "]
@@ -45,7 +46,8 @@ class SoundfileReader:
     def __init__(self, file: BinaryIO) -> None:
         file.seek(0)
         try:
-            self._sound = _Sequential(file)
+            with uninterrupted():  # Ctrl-C in a callback of native code would be printed, and lost
+                self._sound = _Sequential(file)
         except (soundfile.SoundFileError, TypeError, ValueError) as error:
             raise UnreadableError(str(error)) from error
         self.errors = 0
@@ -70,7 +72,8 @@ class SoundfileReader:
         count = max(1, min(rate, _CHUNK_BYTES // (4 * self._sound.channels)))
         while True:
             try:
-                samples = self._sound.read(count, dtype="float32", always_2d=True)
+                with uninterrupted():
+                    samples = self._sound.read(count, dtype="float32", always_2d=True)
             except (soundfile.SoundFileError, ValueError) as error:
                 raise UnreadableError(str(error)) from error
             if not len(samples):

@@ -1,6 +1,7 @@
 """Real files in, 16 kHz mono out. Odd files are made here from a real clip by the real encoders."""
 
 import io
+import signal
 import struct
 import subprocess
 import sys
@@ -352,3 +353,17 @@ def test_of_several_tracks_the_first_is_heard_and_that_is_told(jfk):
     samples, stream = listen(file)
     assert np.allclose(samples, jfk, atol=1e-3)
     assert stream.warnings == ["has 2 audio tracks; only the first was heard"]
+
+
+class Interrupted(io.BytesIO):
+    """A file at each read of which by native code somebody presses Ctrl-C."""
+
+    def readinto(self, buffer):
+        signal.raise_signal(signal.SIGINT)
+        return super().readinto(buffer)
+
+
+def test_ctrl_c_while_libsndfile_reads_is_neither_lost_nor_printed(capfd):
+    with pytest.raises(KeyboardInterrupt):
+        listen(Interrupted(encoded(np.zeros(16_000, np.float32))))
+    assert capfd.readouterr().err == ""

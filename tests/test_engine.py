@@ -223,6 +223,16 @@ def test_no_process_and_no_shared_memory_is_left_after_the_end():
         SharedMemory(memory)
 
 
+def test_ctrl_c_while_features_are_written_for_the_processes_is_all_that_is_raised(monkeypatch):
+    class Interrupting:
+        def __array__(self, *_, **__):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("as2d_cli.engine.log_mel", lambda *_: Interrupting())
+    with pytest.raises(KeyboardInterrupt), Engine(settings()) as engine:
+        list(engine.run(tasks(1)))
+
+
 def test_tasks_are_taken_only_a_few_ahead_of_the_window_in_work():
     taken = []
 
