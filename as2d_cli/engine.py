@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
-from traceback import clear_frames
-from types import TracebackType
 
 from as2d_cli import plugins
 from as2d_cli.decoding.protocols import TargetSpec
@@ -99,9 +97,8 @@ class Engine:
             raise
         return self
 
-    def __exit__(self, kind: object, error: object, trace: TracebackType | None) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         """Stop both processes and free the shared memory."""
-        clear_frames(trace)  # one that was ended while it wrote into the memory still holds it
         self.close(at_once=error is not None)
 
     def close(self, *, at_once: bool = False) -> None:

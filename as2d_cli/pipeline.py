@@ -127,9 +127,7 @@ class Pipeline:
         """
         files: deque[FileWork] = deque()
         tasks = self._tasks(enumerate(sources, first), files)
-        both = self._compared
-        outcomes = both.run(tasks) if both else self._engine.run(tasks, guard=self._guard)
-        for outcome in (checked(self._speech, one) for one in outcomes):
+        for outcome in decoded(tasks, self._engine, self._compared, self._guard, self._speech):
             work, task = files[outcome.task.group - first], outcome.task
             work.take(task.window.span, outcome.result, outcome.error, silent=task.settled is not None)
             self._on_window(work, outcome)
@@ -166,7 +164,22 @@ def settled(speech: SpeechDetector | None, window: Window) -> WindowResult | Non
     return None if speech is None or speech.hears_speech(window.samples) else NOTHING_SAID
 
 
-def checked(speech: SpeechDetector | None, outcome: WindowOutcome) -> WindowOutcome:
+def decoded(
+    tasks: Iterable[WindowTask],
+    engine: Engine,
+    compared: Compared | None,
+    guard: DraftGuard | None,
+    speech: SpeechDetector | None,
+) -> Iterator[WindowOutcome]:
+    """Decode windows, both ways with `compared`; of each is told what its words leave out, with `speech`.
+
+    Raises as `Pipeline.run`.
+    """
+    outcomes = compared.run(tasks) if compared else engine.run(tasks, guard=guard)
+    return (_checked(speech, one) for one in outcomes)
+
+
+def _checked(speech: SpeechDetector | None, outcome: WindowOutcome) -> WindowOutcome:
     """Return the outcome, in it where somebody speaks and a transcript says nothing: Whisper may end early.
 
     Raises `ModelError` if the speech detector cannot be loaded.

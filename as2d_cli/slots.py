@@ -89,25 +89,25 @@ class Slots:
 
     def put(self, slot: int, spec: FeatureSpec, features: Features) -> None:
         """Copy features to who hears them, after the slot's stream has been reset to the window's epoch."""
-        for view in self._views(slot, spec):
-            view[:] = features
+        content = np.asarray(features, np.float32).tobytes()
+        for memory, start in self._places(slot, spec):
+            # No array over the memory: the traceback of whoever is stopped here would hold it, open for good.
+            memory[start : start + _size(spec)] = content
 
     def take(self, slot: int, spec: FeatureSpec) -> Features:
         """Return a copy of a slot's features; valid if the slot's epoch is still the window's."""
-        return np.array(self._views(slot, spec)[0])
+        memory, start = self._places(slot, spec)[0]
+        return np.array(np.frombuffer(memory, np.float32, _size(spec) // 4, start).reshape(spec.shape))
 
-    def _views(self, slot: int, spec: FeatureSpec) -> list[Features]:
-        """Return where features lie, the target's first."""
+    def _places(self, slot: int, spec: FeatureSpec) -> list[tuple[memoryview, int]]:
+        """Return where features begin, the target's first."""
         places = []
         if spec == self.layout.target and len(self._buffers) > 1:
             places.append((self._buffers[1], slot * _bytes_of(spec)))
         if spec == self.layout.drafter:
             start = slot * self.layout.slot_bytes + DraftStream.bytes_needed(DRAFT_CAPACITY)
             places.append((self._buffers[0], start))
-        size = int(np.prod(spec.shape))
-        return [
-            np.frombuffer(buffer, np.float32, size, start).reshape(spec.shape) for buffer, start in places
-        ]
+        return places
 
     def close(self) -> None:
         """Let go of the memory in this process."""
@@ -178,6 +178,9 @@ def unlink_own() -> None:
             path.unlink()
 
 
+def _size(spec: FeatureSpec) -> int:
+    return 4 * spec.n_mels * spec.n_frames
+
+
 def _bytes_of(spec: FeatureSpec) -> int:
-    size = 4 * spec.n_mels * spec.n_frames
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
+    return -(-_size(spec) // _ALIGNMENT) * _ALIGNMENT

@@ -35,7 +35,7 @@ from as2d_cli.engine import WindowOutcome, WindowTask
 from as2d_cli.errors import As2dError, PluginError
 from as2d_cli.inputs import Input
 from as2d_cli.measure import peak_bytes, peak_bytes_of
-from as2d_cli.pipeline import FileWork, checked
+from as2d_cli.pipeline import FileWork, decoded
 from as2d_cli.ready import ready
 from as2d_cli.requests import BatchRequest
 from as2d_cli.resume import Stamp, stamp_of
@@ -105,7 +105,7 @@ class Station:
         self._files += 1
         request = self._request(piece.question)
         request = request.in_language(piece.language) if piece.language else request
-        engine, both = self._ready.engine, self._ready.compared
+        engine = self._ready.engine
         tasks = [
             WindowTask(self._files, window, request, result)
             for window, result in heard
@@ -122,10 +122,7 @@ class Station:
                 engine.is_drafting,
                 self._found(piece.number),
             )
-            for one in (
-                checked(self._speech, outcome)
-                for outcome in (both.run(tasks) if both else engine.run(tasks, guard=self._ready.guard))
-            )
+            for one in decoded(tasks, engine, self._ready.compared, self._ready.guard, self._speech)
         )
 
     def _found(self, number: int) -> Comparison:
