@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from as2d_cli.api import transcribe
+    from as2d_cli.batch.request import FileOutcome
     from as2d_cli.decoding.byte_tokens import ByteTokenizer
     from as2d_cli.decoding.inner import DraftView, Earlier, InnerDrafter, ShowsStates, States
     from as2d_cli.decoding.protocols import (
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
         TargetSpec,
         Tokenizer,
     )
-    from as2d_cli.errors import (
+    from as2d_cli.domain.errors import (
         As2dError,
         AudioError,
         DecodeError,
@@ -39,10 +40,7 @@ if TYPE_CHECKING:
         RegistryError,
         RequestError,
     )
-    from as2d_cli.hookspecs import hookimpl
-    from as2d_cli.registry import ModelEntry
-    from as2d_cli.requests import FileOutcome
-    from as2d_cli.types import (
+    from as2d_cli.domain.types import (
         NOTHING_HEARD,
         Features,
         FeatureSpec,
@@ -52,6 +50,8 @@ if TYPE_CHECKING:
         Transcript,
         Word,
     )
+    from as2d_cli.models.hookspecs import hookimpl
+    from as2d_cli.models.registry import ModelEntry
 
 __version__ = "0.1.0"
 __all__ = [
@@ -97,10 +97,10 @@ _HOMES = {
     "api": {"transcribe"},
     "decoding.byte_tokens": {"ByteTokenizer"},
     "decoding.inner": {"DraftView", "Earlier", "InnerDrafter", "ShowsStates", "States"},
-    "hookspecs": {"hookimpl"},
-    "registry": {"ModelEntry"},
-    "requests": {"FileOutcome"},
-    "types": {
+    "models.hookspecs": {"hookimpl"},
+    "models.registry": {"ModelEntry"},
+    "batch.request": {"FileOutcome"},
+    "domain.types": {
         "NOTHING_HEARD",
         "FeatureSpec",
         "Features",
@@ -117,7 +117,7 @@ _HOMES = {
 def _home(name: str) -> str:
     """Return the module that defines a public name."""
     if name.endswith("Error"):
-        return "errors"
+        return "domain.errors"
     return next((module for module, names in _HOMES.items() if name in names), "decoding.protocols")
 
 

@@ -22,13 +22,9 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
-from as2d_cli.batch import Batch
-from as2d_cli.device import usable_threads
-from as2d_cli.inputs import find_inputs
-from as2d_cli.languages import AUTO, language_code
-from as2d_cli.outputs import output_folder
-from as2d_cli.registry import load_registry
-from as2d_cli.requests import (
+from as2d_cli.batch.inputs import find_inputs
+from as2d_cli.batch.outputs import output_folder
+from as2d_cli.batch.request import (
     BatchRequest,
     FileOutcome,
     cluster_choice,
@@ -36,7 +32,11 @@ from as2d_cli.requests import (
     joined_prompt,
     with_context,
 )
-from as2d_cli.standard_streams import fill_closed
+from as2d_cli.batch.run import Batch
+from as2d_cli.domain.languages import AUTO, language_code
+from as2d_cli.models.registry import load_registry
+from as2d_cli.system.device import usable_threads
+from as2d_cli.system.streams import fill_closed
 
 StrPath: TypeAlias = str | os.PathLike[str]
 

@@ -14,7 +14,7 @@ import pytest
 import soundfile
 from hypothesis import HealthCheck, settings
 
-from as2d_cli.measure import ROWS, DraftCosts, PairCosts, TargetCosts
+from as2d_cli.engine.measure import ROWS, DraftCosts, PairCosts, TargetCosts
 
 collect_ignore = ["fixtures"]
 """Packages with tests of their own."""

@@ -10,8 +10,8 @@ import pytest
 
 import as2d_cli
 from as2d_cli import FileOutcome, RequestError, transcribe
-from as2d_cli.cli.options import batch_request
-from as2d_cli.cli.parameters import BatchOptions
+from as2d_cli.cli.options.parameters import BatchOptions
+from as2d_cli.cli.options.request import batch_request
 
 DATA = Path(__file__).parent / "data"
 

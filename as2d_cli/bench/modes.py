@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from as2d_cli.budget import CAPS, Budget
 from as2d_cli.decoding import SERIAL_MODES
-from as2d_cli.errors import RequestError
-from as2d_cli.tables import suggestion
+from as2d_cli.domain.errors import RequestError
+from as2d_cli.profile.plan import CAPS, Budget
+from as2d_cli.system.toml import suggestion
 
 TARGET_ONLY = "target-only"
 COUPLED = "async-coupled"

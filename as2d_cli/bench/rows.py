@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from as2d_cli.errors import RequestError
-from as2d_cli.special_files import read_any
+from as2d_cli.domain.errors import RequestError
+from as2d_cli.system.special_files import read_any
 
 FORMAT = 1
 """Raised when rows change their meaning."""

@@ -20,12 +20,12 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from as2d_cli import __version__
-from as2d_cli.cli.commands import COMMANDS
+from as2d_cli.cli.commands.catalog import COMMANDS
 from as2d_cli.cli.exit_codes import ExitCode, code_of_stop, ending_in_order, exit_code
-from as2d_cli.cli.messages import say, silence
-from as2d_cli.errors import As2dError
-from as2d_cli.standard_streams import fill_closed
-from as2d_cli.tables import suggestion
+from as2d_cli.cli.output.messages import say, silence
+from as2d_cli.domain.errors import As2dError
+from as2d_cli.system.streams import fill_closed
+from as2d_cli.system.toml import suggestion
 
 
 class LazyGroup(TyperGroup):
@@ -39,7 +39,7 @@ class LazyGroup(TyperGroup):
         """Import a sub-command."""
         if cmd_name not in COMMANDS:
             return None
-        self.commands[cmd_name] = get_command(import_module(f"as2d_cli.cli.{cmd_name}").app)
+        self.commands[cmd_name] = get_command(import_module(f"as2d_cli.cli.commands.{cmd_name}").app)
         return self.commands[cmd_name]
 
     def resolve_command(self, ctx: Any, args: Any) -> Any:  # noqa: ANN401

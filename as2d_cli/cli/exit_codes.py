@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import NoReturn
 
-from as2d_cli.errors import As2dError, ModelError, PluginError, RegistryError, RequestError
-from as2d_cli.stops import STOPS
+from as2d_cli.domain.errors import As2dError, ModelError, PluginError, RegistryError, RequestError
+from as2d_cli.system.signals import STOPS
 
 
 class ExitCode(IntEnum):

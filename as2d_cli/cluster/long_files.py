@@ -6,9 +6,9 @@ from collections import deque
 from dataclasses import replace
 from typing import Any
 
-from as2d_cli.cluster.pieces import DecodedWindow, End, Item, Run, WindowPiece
-from as2d_cli.pipeline import FileWork
-from as2d_cli.resume import Content
+from as2d_cli.batch.pipeline import FileWork
+from as2d_cli.batch.resume import Content
+from as2d_cli.cluster.messages import DecodedWindow, End, Item, Run, WindowPiece
 
 
 class LongFile:

@@ -6,10 +6,10 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from as2d_cli.budget import Budget
-from as2d_cli.cluster.pieces import Loaded
-from as2d_cli.errors import As2dError
-from as2d_cli.report import NodeReport
+from as2d_cli.batch.report import NodeReport
+from as2d_cli.cluster.messages import Loaded
+from as2d_cli.domain.errors import As2dError
+from as2d_cli.profile.plan import Budget
 
 MAX_DEATHS = 3
 """Engines that a node may lose without a result in between before it is given up."""

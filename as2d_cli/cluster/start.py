@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from as2d_cli.device import usable_cpus
-from as2d_cli.errors import PluginError, RequestError
-from as2d_cli.printable import printable
+from as2d_cli.domain.errors import PluginError, RequestError
+from as2d_cli.system.device import usable_cpus
+from as2d_cli.system.printable import printable
 
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # else every start is told to Ray's makers

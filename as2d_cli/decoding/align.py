@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from as2d_cli.decoding.distance import end_costs
-from as2d_cli.errors import DecodeError
+from as2d_cli.domain.errors import DecodeError
 
 AlignMode = Literal["hybrid", "edit", "ngram", "none"]
 

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.errors import DecodeError
+from as2d_cli.domain.errors import DecodeError
 
 Floats = NDArray[np.float64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.errors import DecodeError
+from as2d_cli.domain.errors import DecodeError
 
 
 def best_of_rows(logits: NDArray[np.float32]) -> NDArray[np.intp]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.decoding.protocols import TargetSession
-from as2d_cli.types import Request
+from as2d_cli.domain.types import Request
 
 States: TypeAlias = NDArray[np.float32]
 """What a target's encoder made of a window, shape (n_positions, width)."""

@@ -17,8 +17,8 @@ from as2d_cli.decoding.controller import Policy
 from as2d_cli.decoding.protocols import DecodeState
 from as2d_cli.decoding.stream import Clock
 from as2d_cli.decoding.verify import count_accepted, cut
-from as2d_cli.errors import DecodeError
-from as2d_cli.types import Step
+from as2d_cli.domain.errors import DecodeError
+from as2d_cli.domain.types import Step
 
 LAG_TOKENS = 24
 """Committed tokens after which a drafter that was behind all the time is cancelled."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from as2d_cli.types import TokenIds
+from as2d_cli.domain.types import TokenIds
 
 MAX_SUFFIX = 24
 """Committed tokens compared at most; a longer agreement says no more."""

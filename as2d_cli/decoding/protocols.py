@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.types import Features, FeatureSpec, Request, Task, TokenIds, Word
+from as2d_cli.domain.types import Features, FeatureSpec, Request, Task, TokenIds, Word
 
 END = -1
 """Id of the last `DraftToken` of a drafter that ended its text by itself."""

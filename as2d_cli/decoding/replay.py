@@ -16,8 +16,8 @@ from as2d_cli.decoding.controller import Policy, StepCosts
 from as2d_cli.decoding.loop import decode
 from as2d_cli.decoding.stream import EMPTY, DraftState, DraftStream
 from as2d_cli.decoding.virtual import Duet, PacedReader
-from as2d_cli.errors import DecodeError
-from as2d_cli.types import Step, TokenIds
+from as2d_cli.domain.errors import DecodeError
+from as2d_cli.domain.types import Step, TokenIds
 
 _PROMPT = -2
 _NEVER = -1

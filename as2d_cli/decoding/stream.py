@@ -19,8 +19,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.errors import DecodeError
-from as2d_cli.types import TokenIds
+from as2d_cli.domain.errors import DecodeError
+from as2d_cli.domain.types import TokenIds
 
 Buffer: TypeAlias = bytearray | memoryview
 Clock: TypeAlias = Callable[[], float]

@@ -11,10 +11,10 @@ from itertools import islice
 from as2d_cli.decoding import DraftState, DraftStream, Retokenizer, fill
 from as2d_cli.decoding.byte_tokens import ByteTokenizer
 from as2d_cli.decoding.protocols import END, Drafter, DraftToken
+from as2d_cli.domain.types import WINDOW_S
 from as2d_cli.testing.racing import Ids, raced, spoiled
 from as2d_cli.testing.session import ScriptedSession
 from as2d_cli.testing.windows import Case, check_tokenizer, expect, made_up
-from as2d_cli.types import WINDOW_S
 
 _BYTES = Ids(end=256, size=258)
 """Of a target whose tokens are bytes: the end, and what it begins with."""

@@ -10,11 +10,11 @@ import numpy as np
 from as2d_cli.decoding.byte_tokens import ByteTokenizer
 from as2d_cli.decoding.inner import DraftView, Earlier, InnerDrafter, States
 from as2d_cli.decoding.protocols import Tokenizer
-from as2d_cli.errors import As2dError
+from as2d_cli.domain.errors import As2dError
+from as2d_cli.domain.types import Request
 from as2d_cli.testing.racing import Ids, raced, spoiled
 from as2d_cli.testing.session import ScriptedSession
 from as2d_cli.testing.windows import expect
-from as2d_cli.types import Request
 
 _SAID = " It was said before that it will be said again."
 

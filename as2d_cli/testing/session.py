@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from as2d_cli.decoding.inner import States
-from as2d_cli.errors import DecodeError
-from as2d_cli.types import TokenIds, Word
+from as2d_cli.domain.errors import DecodeError
+from as2d_cli.domain.types import TokenIds, Word
 
 
 def _no_cost(rows: int) -> None:

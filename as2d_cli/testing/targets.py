@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from as2d_cli.decoding.protocols import Target, TargetSession
-from as2d_cli.errors import As2dError
+from as2d_cli.domain.errors import As2dError
+from as2d_cli.domain.types import WINDOW_S
 from as2d_cli.testing.racing import Ids, alone, raced, spoiled
 from as2d_cli.testing.windows import Case, check_tokenizer, expect, made_up
-from as2d_cli.types import WINDOW_S
 
 _MAX_ROWS = 16
 _FEW = 4

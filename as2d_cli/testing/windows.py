@@ -9,7 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from as2d_cli.decoding.protocols import DrafterSpec, TargetSpec, Tokenizer
-from as2d_cli.types import NOTHING_HEARD, SAMPLE_RATE_HZ, WINDOW_S, Features, FeatureSpec, Request, Task
+from as2d_cli.domain.types import (
+    NOTHING_HEARD,
+    SAMPLE_RATE_HZ,
+    WINDOW_S,
+    Features,
+    FeatureSpec,
+    Request,
+    Task,
+)
 
 _TEXTS = (
     " Hello, world.",
@@ -57,8 +65,8 @@ def made_up(spec: TargetSpec | DrafterSpec) -> list[Case]:
 
 def features_of(path: Path, spec: FeatureSpec) -> Features:
     """Return what a model with this front end hears in the first 30 s of a file. Raises `AudioError`."""
-    from as2d_cli.audio import open_audio  # not at the top: most contracts need no audio
-    from as2d_cli.features import log_mel
+    from as2d_cli.audio.log_mel import log_mel
+    from as2d_cli.audio.stream import open_audio  # not at the top: most contracts need no audio
 
     with open_audio(path) as audio:
         samples = np.concatenate(list(audio.blocks()))

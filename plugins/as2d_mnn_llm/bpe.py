@@ -18,9 +18,9 @@ from tokenizers import Tokenizer as BpeTokenizer
 from tokenizers.models import BPE
 
 from as2d_cli.decoding.byte_tokens import BYTE_OF
-from as2d_cli.errors import ModelError
-from as2d_cli.json_files import read_json
-from as2d_mnn_llm.gguf_file import GgufFile
+from as2d_cli.domain.errors import ModelError
+from as2d_cli.system.json_files import read_json
+from as2d_mnn_llm.gguf.file import GgufFile
 
 TOKENIZER_FILE: Final = "tokenizer.json"
 SPECIALS_FILE: Final = "specials.json"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from as2d_cli.hookspecs import hookimpl
+from as2d_cli.models.hookspecs import hookimpl
 
 if TYPE_CHECKING:
     from as2d_cli.decoding.protocols import Drafter, Target, Tokenizer
-    from as2d_cli.registry import ModelEntry
+    from as2d_cli.models.registry import ModelEntry
 
 CONVERTER_VERSION = "1"
 """Raised when converted files change meaning, so that older ones are converted anew."""
@@ -51,7 +51,7 @@ def as2d_load_tokenizer(entry: ModelEntry, path: Path) -> Tokenizer:
 @hookimpl
 def as2d_export(source: Path, destination: Path, bits: int) -> bool:
     """Export a checkpoint of an audio language model for MNN's LLM engine."""
-    from as2d_mnn_llm.checkpoints import export
+    from as2d_mnn_llm.audio.checkpoints import export
 
     export(source, destination, bits)
     return True

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.decoding.protocols import END, DraftToken
-from as2d_cli.errors import ModelError
-from as2d_cli.types import TokenIds, Word
+from as2d_cli.domain.errors import ModelError
+from as2d_cli.domain.types import TokenIds, Word
 from as2d_mnn_llm.engine import Engine
 
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 
 from as2d_cli.decoding.protocols import END, DraftToken
-from as2d_cli.errors import DecodeError
+from as2d_cli.domain.errors import DecodeError
 from as2d_scripted.tokenizer import ScriptedTokenizer
 
 _MAX_TOKENS = 4096

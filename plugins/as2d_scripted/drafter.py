@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from as2d_cli.decoding.protocols import END, DrafterSpec, DraftToken
-from as2d_cli.errors import DecodeError
-from as2d_cli.types import NOTHING_HEARD, Features, FeatureSpec, Request
+from as2d_cli.domain.errors import DecodeError
+from as2d_cli.domain.types import NOTHING_HEARD, Features, FeatureSpec, Request
 from as2d_scripted.draft_session import ScriptedDraftSession
 from as2d_scripted.script import Script, mishear
 from as2d_scripted.tokenizer import ScriptedTokenizer

@@ -7,7 +7,7 @@ from itertools import islice
 
 from as2d_cli.decoding.inner import DraftView
 from as2d_cli.decoding.protocols import END
-from as2d_cli.errors import DecodeError
+from as2d_cli.domain.errors import DecodeError
 from as2d_scripted.drafter import ScriptedDrafter
 
 _MAX_TOKENS = 1024

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from as2d_cli.errors import PluginError
-from as2d_cli.hookspecs import hookimpl
+from as2d_cli.domain.errors import PluginError
+from as2d_cli.models.hookspecs import hookimpl
 from as2d_scripted.drafter import ScriptedDrafter
 from as2d_scripted.inner import ScriptedInnerDrafter
 from as2d_scripted.script import Script
@@ -16,7 +16,7 @@ from as2d_scripted.tokenizer import ScriptedTokenizer
 
 if TYPE_CHECKING:  # the registry is not needed to run this plugin
     from as2d_cli.decoding.protocols import Tokenizer
-    from as2d_cli.registry import ModelEntry
+    from as2d_cli.models.registry import ModelEntry
 
 _TOKENIZERS = {"words": True, "bytes": False}
 

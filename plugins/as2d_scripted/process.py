@@ -7,7 +7,7 @@ from multiprocessing.shared_memory import SharedMemory
 from as2d_cli.decoding.drafting import fill
 from as2d_cli.decoding.retokenize import Retokenizer
 from as2d_cli.decoding.stream import DraftStream
-from as2d_cli.types import Features, Request
+from as2d_cli.domain.types import Features, Request
 from as2d_scripted.drafter import ScriptedDrafter
 from as2d_scripted.target import ScriptedTarget
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from as2d_cli.decoding.protocols import TargetSpec
-from as2d_cli.errors import DecodeError
+from as2d_cli.domain.errors import DecodeError
+from as2d_cli.domain.types import NOTHING_HEARD, Features, FeatureSpec, Request, Task, Word
 from as2d_cli.testing.session import ScriptedSession
-from as2d_cli.types import NOTHING_HEARD, Features, FeatureSpec, Request, Task, Word
 from as2d_scripted.script import Script
 from as2d_scripted.tokenizer import ScriptedTokenizer
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from as2d_cli.errors import ModelError
-from as2d_cli.types import Request, Task
+from as2d_cli.domain.errors import ModelError
+from as2d_cli.domain.types import Request, Task
 from as2d_whisper.mnn import Var
 from as2d_whisper.model import Cache, WhisperModel
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.decoding.greedy import best_of_rows
-from as2d_cli.types import TokenIds
+from as2d_cli.domain.types import TokenIds
 from as2d_whisper.model import WhisperModel
 
 

@@ -3,7 +3,7 @@
 The vocabulary head is the largest layer of a small decoder. A draft may be wrong, so a drafter does
 without rare tokens: it then writes such a word in more pieces, or another word.
 
-`english_tokens.txt` ranks tokens by measured frequency; tests/measure/english_tokens.py made it from
+`english_tokens.txt` ranks tokens by measured frequency; tools/measure/english_tokens.py made it from
 wordfreq's data (Robyn Speer, CC BY-SA 4.0, the licence of that file, too).
 """
 
@@ -16,7 +16,7 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.errors import ModelError
+from as2d_cli.domain.errors import ModelError
 from as2d_whisper.checkpoint import Checkpoint
 from as2d_whisper.tokenizer import WhisperTokenizer
 

@@ -1,9 +1,9 @@
 import pytest
 
 from as2d_cli.bench.modes import PLAIN, Mode, choose_modes, settle
-from as2d_cli.budget import Budget
 from as2d_cli.decoding import SERIAL_MODES
-from as2d_cli.errors import RequestError
+from as2d_cli.domain.errors import RequestError
+from as2d_cli.profile.plan import Budget
 
 
 def names(modes):

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from as2d_cli.bench.rows import OracleRow, read_results, row_line
-from as2d_cli.errors import RequestError
+from as2d_cli.domain.errors import RequestError
 
 
 def write(path, results):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-COUNT = Path(__file__).parents[1] / "measure" / "faults.py"
+COUNT = Path(__file__).parents[2] / "tools" / "faults" / "faults.py"
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="the count needs Linux")

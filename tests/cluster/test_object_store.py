@@ -9,8 +9,8 @@ from threading import Thread
 
 import pytest
 
-from as2d_cli import far_files
-from as2d_cli.inputs import find_inputs
+from as2d_cli.batch.inputs import find_inputs
+from as2d_cli.system import remote_files
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -121,7 +121,7 @@ def test_a_bucket_that_is_not_there_is_said_before_any_work(as2d, request, scrip
 
 @pytest.mark.parametrize("store", ["s3", "gs"])
 def test_a_store_that_does_not_answer_is_not_waited_for_for_long(monkeypatch, store):
-    monkeypatch.setattr(far_files, "_STORE_PATIENCE_S", 1.0)
+    monkeypatch.setattr(remote_files, "_STORE_PATIENCE_S", 1.0)
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen()

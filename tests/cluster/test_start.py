@@ -7,13 +7,13 @@ import sys
 import pytest
 
 from as2d_cli.cli.exit_codes import ExitCode, exit_code
-from as2d_cli.cluster.crew import Crew
+from as2d_cli.cluster.messages import Loaded
 from as2d_cli.cluster.nodes import MAX_DEATHS, nodes_of
-from as2d_cli.cluster.pieces import Loaded
+from as2d_cli.cluster.pool import Crew
 from as2d_cli.cluster.start import connected, telling_line
 from as2d_cli.decoding.protocols import TargetSpec
-from as2d_cli.errors import ModelError, PluginError, RequestError
-from as2d_cli.types import FeatureSpec, Request
+from as2d_cli.domain.errors import ModelError, PluginError, RequestError
+from as2d_cli.domain.types import FeatureSpec, Request
 
 GB = 10**9
 
@@ -82,8 +82,8 @@ def test_a_run_whose_cluster_has_lost_its_head_ends_before_ray_ends_the_program(
 
     crew = Crew(Headless(), None)
     crew.recruit()  # it may come back
-    monkeypatch.setattr("as2d_cli.cluster.crew._HEAD_S", 0.0)
-    monkeypatch.setattr("as2d_cli.cluster.crew._LOOK_S", 0.0)
+    monkeypatch.setattr("as2d_cli.cluster.pool._HEAD_S", 0.0)
+    monkeypatch.setattr("as2d_cli.cluster.pool._LOOK_S", 0.0)
     with pytest.raises(PluginError, match="the head of the Ray cluster is gone: "):
         crew.recruit()
 
@@ -106,7 +106,8 @@ def test_of_what_ray_tells_one_line_is_passed_on(told, line):
 
 def test_the_local_engine_imports_neither_ray_nor_what_reaches_far_files():
     code = (
-        "import sys, as2d_cli.batch, as2d_cli.hearing, as2d_cli.reading, as2d_cli.cluster.desk;"
+        "import sys, as2d_cli.batch.run, as2d_cli.ask.from_audio, as2d_cli.ask.from_transcript;"
+        "import as2d_cli.cluster.tracker;"
         "print({'ray', 'fsspec', 's3fs'} & set(sys.modules))"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from as2d_cli.decoding import Aligner
-from as2d_cli.errors import DecodeError
+from as2d_cli.domain.errors import DecodeError
 
 MODES = ["hybrid", "edit", "ngram", "none"]
 REALIGNING = ["hybrid", "edit", "ngram"]

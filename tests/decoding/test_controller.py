@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from as2d_cli.decoding import Controller, FixedBudget, Hazard, StepCosts
-from as2d_cli.errors import DecodeError
+from as2d_cli.domain.errors import DecodeError
 
 STAIRS = {1: 4.34, 2: 4.79, 3: 5.16, 4: 5.26, 5: 5.66, 6: 9.52, 8: 10.2, 12: 15.0, 16: 13.4, 24: 15.3}
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from as2d_cli.decoding.greedy import best_of_rows
-from as2d_cli.errors import DecodeError
+from as2d_cli.domain.errors import DecodeError
 
 
 def test_the_best_of_each_row_is_chosen_and_the_lowest_on_a_tie():

@@ -15,7 +15,7 @@ from as2d_cli.decoding import (
     finished_draft,
 )
 from as2d_cli.decoding.virtual import PacedReader, VirtualClock
-from as2d_cli.errors import DecodeError
+from as2d_cli.domain.errors import DecodeError
 from as2d_cli.testing import ScriptedSession
 
 END, VOCAB, PROMPT = 0, 1000, (900, 901, 902)

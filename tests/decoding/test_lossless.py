@@ -24,8 +24,8 @@ from as2d_cli.decoding import (
     decode,
 )
 from as2d_cli.decoding.virtual import PacedReader, VirtualClock
+from as2d_cli.domain.types import Request
 from as2d_cli.testing import ScriptedSession
-from as2d_cli.types import Request
 from as2d_scripted import Script, ScriptedDrafter, ScriptedTarget, ScriptedTokenizer, draft_into
 
 END, VOCAB, CAPACITY = 0, 12, 80

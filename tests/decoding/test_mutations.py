@@ -8,7 +8,7 @@ import pytest
 from as2d_cli.decoding import EMPTY, Aligner, FixedBudget, finished_draft
 from as2d_cli.decoding import loop as loop_module
 from as2d_cli.decoding import verify as verify_module
-from as2d_cli.errors import DecodeError
+from as2d_cli.domain.errors import DecodeError
 from as2d_cli.testing import ScriptedSession
 
 END, VOCAB = 0, 500

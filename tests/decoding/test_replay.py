@@ -16,7 +16,7 @@ from as2d_cli.decoding import (
 )
 from as2d_cli.decoding.replay import RecordedWindow, ReplayCosts, replay
 from as2d_cli.decoding.virtual import Duet, PacedReader, VirtualClock
-from as2d_cli.errors import DecodeError
+from as2d_cli.domain.errors import DecodeError
 from as2d_cli.testing import ScriptedSession
 
 END, VOCAB = 0, 300

@@ -14,7 +14,7 @@ from as2d_cli.decoding import (
     finished_draft,
 )
 from as2d_cli.decoding.virtual import VirtualClock
-from as2d_cli.types import Request
+from as2d_cli.domain.types import Request
 from as2d_scripted import Script, ScriptedDrafter, ScriptedTarget
 
 WINDOWS = 15

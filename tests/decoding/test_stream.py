@@ -4,7 +4,7 @@ import pytest
 
 from as2d_cli.decoding import EMPTY, DraftState, DraftStream
 from as2d_cli.decoding.virtual import VirtualClock
-from as2d_cli.errors import DecodeError
+from as2d_cli.domain.errors import DecodeError
 
 VOCAB = 100
 

@@ -1,11 +1,11 @@
 import pytest
 
-from as2d_cli import plugins
 from as2d_cli.decoding.inner import DraftView, Earlier
-from as2d_cli.errors import PluginError
-from as2d_cli.model_sources import NoSource
-from as2d_cli.registry import ModelEntry, load_registry
-from as2d_cli.types import Request
+from as2d_cli.domain.errors import PluginError
+from as2d_cli.domain.types import Request
+from as2d_cli.models import loader
+from as2d_cli.models.registry import ModelEntry, load_registry
+from as2d_cli.models.sources import NoSource
 from as2d_lookup.drafter import MAX_TOKENS, LookupDrafter
 from as2d_scripted import ScriptedTokenizer
 
@@ -48,8 +48,8 @@ def test_a_long_past_is_cut_at_its_far_end():
 
 def test_the_shipped_entry_loads_and_runs_inside():
     entry = load_registry().model("lookup")
-    assert plugins.drafts_inside(entry)
-    drafter = plugins.load_inner_drafter(entry, None, 1, TOKENIZER)
+    assert loader.drafts_inside(entry)
+    drafter = loader.load_inner_drafter(entry, None, 1, TOKENIZER)
     assert drafter.passages
     assert not entry.fits("target")
 
@@ -64,4 +64,4 @@ def test_the_smallest_reader_looks_up_unless_another_drafter_is_named():
 def test_options_are_refused(tmp_path):
     entry = ModelEntry("mine", "lookup", "drafter", NoSource(), options={"n": 3})
     with pytest.raises(PluginError, match="no options"):
-        plugins.convert(entry, tmp_path, tmp_path / "to")
+        loader.convert(entry, tmp_path, tmp_path / "to")

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from as2d_cli.registry import load_registry
-from as2d_cli.weights import ensure
+from as2d_cli.models.registry import load_registry
+from as2d_cli.models.weights import ensure
 
 DATA = Path(__file__).parents[1] / "data"
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from as2d_cli.engine import Engine, EngineSettings, WindowTask
-from as2d_cli.messages import DecodeSettings, ModelRef
-from as2d_cli.registry import load_registry
-from as2d_cli.types import Request, Window
-from as2d_cli.weights import ensure
+from as2d_cli.domain.types import Request, Window
+from as2d_cli.engine.engine import Engine, EngineSettings, WindowTask
+from as2d_cli.engine.messages import DecodeSettings, ModelRef
+from as2d_cli.models.registry import load_registry
+from as2d_cli.models.weights import ensure
 from as2d_mnn_llm.bpe import LlmTokenizer
 
 pytestmark = pytest.mark.large

@@ -5,11 +5,11 @@ import shutil
 import numpy as np
 import pytest
 
-from as2d_cli.errors import ModelError, RequestError
-from as2d_cli.types import NOTHING_HEARD, Request
+from as2d_cli.domain.errors import ModelError, RequestError
+from as2d_cli.domain.types import NOTHING_HEARD, Request
 from as2d_mnn_llm.chat import conversation
 from as2d_mnn_llm.engine import Engine
-from as2d_mnn_llm.gguf_model import convert
+from as2d_mnn_llm.gguf.model import convert
 from as2d_mnn_llm.reader import MAX_PROMPT_TOKENS, ReadingDrafter, ReadingTarget
 
 PASSAGE = "The committee met on Tuesday in Oslo. It looked at the plan for the new bridge."

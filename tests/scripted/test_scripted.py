@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from as2d_cli.decoding import END
-from as2d_cli.errors import DecodeError, PluginError
+from as2d_cli.domain.errors import DecodeError, PluginError
+from as2d_cli.domain.types import Request
 from as2d_cli.testing import ScriptedSession
-from as2d_cli.types import Request
 from as2d_scripted import Script, ScriptedDrafter, ScriptedTarget, ScriptedTokenizer, plugin
 
 FEATURES = np.zeros((80, 30), np.float32)

@@ -17,9 +17,9 @@ from transformers import (
     WhisperFeatureExtractor,
 )
 
-from as2d_cli.types import Request
-from as2d_mnn_llm.family import instruction
-from as2d_mnn_llm.torch_export import export
+from as2d_cli.domain.types import Request
+from as2d_mnn_llm.audio.family import instruction
+from as2d_mnn_llm.export.torch_export import export
 
 SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|AUDIO|>", "<|audio_bos|>", "<|audio_eos|>")
 REQUESTS = (Request(), Request(language="de"), Request("translate"), Request("ask", question="Who speaks?"))

@@ -16,8 +16,8 @@ import torch
 from safetensors.torch import save_file
 from transformers import WhisperFeatureExtractor
 
-from as2d_cli.types import Request
-from as2d_mnn_llm.records import quantise
+from as2d_cli.domain.types import Request
+from as2d_mnn_llm.export.records import quantise
 
 sys.path.append(str(Path(importlib.util.find_spec("qwen_asr").origin).parent / "core"))  # without the rest
 from transformers_backend.configuration_qwen3_asr import Qwen3ASRConfig

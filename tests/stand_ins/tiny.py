@@ -14,7 +14,7 @@ import torch
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, WhisperFeatureExtractor
 
-from as2d_cli.types import Request
+from as2d_cli.domain.types import Request
 
 DATA = Path(__file__).parents[1] / "data"
 CLIP = DATA / "jfk.flac"

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from as2d_cli.audio import open_audio
-from as2d_cli.features import log_mel
-from as2d_cli.registry import load_registry
-from as2d_cli.types import SAMPLE_RATE_HZ, WINDOW_S
-from as2d_cli.weights import ensure
+from as2d_cli.audio.log_mel import log_mel
+from as2d_cli.audio.stream import open_audio
+from as2d_cli.domain.types import SAMPLE_RATE_HZ, WINDOW_S
+from as2d_cli.models.registry import load_registry
+from as2d_cli.models.weights import ensure
 from as2d_whisper.drafter import WhisperDrafter
 from as2d_whisper.target import WhisperTarget
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from as2d_cli.errors import ModelError
+from as2d_cli.domain.errors import ModelError
 from as2d_whisper import tensor_files
 from as2d_whisper.checkpoint import read_checkpoint
 from as2d_whisper.tensor_files import read_ctranslate2, read_safetensors

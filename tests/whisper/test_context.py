@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from as2d_cli import plugins
+from as2d_cli.audio.log_mel import log_mel
 from as2d_cli.decoding import EMPTY, Aligner, FixedBudget, decode
-from as2d_cli.errors import ModelError
-from as2d_cli.features import log_mel
-from as2d_cli.registry import load_registry
-from as2d_cli.types import FeatureSpec, Request
+from as2d_cli.domain.errors import ModelError
+from as2d_cli.domain.types import FeatureSpec, Request
+from as2d_cli.models import loader
+from as2d_cli.models.registry import load_registry
 from as2d_whisper.context import fit, read_context
 from as2d_whisper.drafter import WhisperDrafter
 from as2d_whisper.target import WhisperTarget
@@ -77,9 +77,9 @@ def test_rows_decided_together_are_those_decided_alone(fitted, features, name):
 def test_the_option_decides_and_drafters_fit_by_themselves(tiny_en_folder):
     entry = load_registry().model("whisper-tiny.en")
     changed = replace(entry, options={**entry.options, "context": "fitted"})
-    assert plugins.load_target(entry, tiny_en_folder, 1)._context == "full"
-    assert plugins.load_target(changed, tiny_en_folder, 1)._context == "fitted"
-    assert plugins.load_drafter(entry, tiny_en_folder, 1)._context == "fitted"
+    assert loader.load_target(entry, tiny_en_folder, 1)._context == "full"
+    assert loader.load_target(changed, tiny_en_folder, 1)._context == "fitted"
+    assert loader.load_drafter(entry, tiny_en_folder, 1)._context == "fitted"
     assert WhisperDrafter(tiny_en_folder, 1, context="full")._context == "full"
 
 

@@ -12,8 +12,8 @@ from as2d_cli.decoding import (
     decode,
     serial_draft,
 )
-from as2d_cli.errors import ModelError
-from as2d_cli.types import Request
+from as2d_cli.domain.errors import ModelError
+from as2d_cli.domain.types import Request
 
 ENGLISH = Request(language="en")
 

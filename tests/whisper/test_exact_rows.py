@@ -20,8 +20,8 @@ from as2d_cli.decoding import (
     decode,
     fill,
 )
-from as2d_cli.errors import ModelError
-from as2d_cli.types import Request
+from as2d_cli.domain.errors import ModelError
+from as2d_cli.domain.types import Request
 from as2d_whisper.model import Cache, WhisperModel
 
 MAX_ROWS = 24

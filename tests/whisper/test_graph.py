@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from as2d_cli.decoding import EMPTY, Aligner, FixedBudget, decode
-from as2d_cli.errors import ModelError
-from as2d_cli.types import Request
+from as2d_cli.domain.errors import ModelError
+from as2d_cli.domain.types import Request
 from as2d_whisper.convert import convert
 from as2d_whisper.drafter import WhisperDrafter
 from as2d_whisper.model import Cache, WhisperModel

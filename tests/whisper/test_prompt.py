@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from as2d_cli.decoding import EMPTY, Aligner, FixedBudget, decode
-from as2d_cli.types import Request
+from as2d_cli.domain.types import Request
 from as2d_whisper.model import WhisperModel
 from as2d_whisper.prompt import max_prompt_tokens
 

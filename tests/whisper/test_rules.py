@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from as2d_cli.types import Request
+from as2d_cli.domain.types import Request
 from as2d_whisper.rules import Rules
 
 END, VOCAB = 10, 16

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from as2d_cli.decoding import EMPTY, Aligner, FixedBudget, decode
-from as2d_cli.errors import ModelError
-from as2d_cli.types import Request
+from as2d_cli.domain.errors import ModelError
+from as2d_cli.domain.types import Request
 from as2d_whisper.tokenizer import WhisperTokenizer, repair_tokenizer
 
 TRANSCRIPTS = [

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from as2d_cli.errors import ModelError
-from as2d_cli.types import Request
+from as2d_cli.domain.errors import ModelError
+from as2d_cli.domain.types import Request
 from as2d_whisper.convert import convert
 from as2d_whisper.drafter import WhisperDrafter, sped_up
 from as2d_whisper.target import WhisperTarget

@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
+from as2d_cli.audio.log_mel import log_mel
 from as2d_cli.decoding import EMPTY, Aligner, FixedBudget, decode
-from as2d_cli.errors import ModelError
-from as2d_cli.features import log_mel
-from as2d_cli.types import Request
+from as2d_cli.domain.errors import ModelError
+from as2d_cli.domain.types import Request
 from as2d_whisper.words import FRAME_S, align, find_pauses, levels, split_words, words_of
 
 LOUD, QUIET = 0.5, -0.5

@@ -1,0 +1,110 @@
+"""Questions about recordings, whoever answers them: loading the models, counting, the report."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from as2d_cli.ask.types import Answer, AskReport, AskRequest
+from as2d_cli.batch.display import Display
+from as2d_cli.batch.loading import Models, loaded
+from as2d_cli.batch.report import RunReport
+from as2d_cli.decoding.protocols import TargetSpec
+from as2d_cli.engine.comparison import Comparison
+from as2d_cli.engine.engine import Engine
+
+
+class Asking(ABC):
+    """One run. `report` can be asked for at any time, also after an interruption."""
+
+    def __init__(self, request: AskRequest, files: int, display: Display | None = None) -> None:
+        """Prepare to ask about so many files."""
+        self._request = request
+        self._display = display or Display()
+        self._report = RunReport(
+            request.target.name,
+            request.drafter.name if request.drafter else None,
+            files=files * len(request.questions),
+            noun="question",
+        )
+        self._asked: list[str] = []  # every question put so far, with its file
+
+    def run(self) -> Generator[Answer, None, None]:
+        """Yield the answers, recording by recording; one error for a recording that fails.
+
+        Close the generator to end the run early.
+
+        Raises `ModelError`, `PluginError` or `RequestError` if there is no way to go on.
+        """
+        with self._engine() as engine:
+            yield from self._counted(self._answers(engine))
+
+    def _counted(self, answers: Iterator[Answer]) -> Iterator[Answer]:
+        for answer in answers:
+            self._report = replace(
+                self._report,
+                done=self._report.done + (answer.text is not None),
+                failed=self._report.failed + (answer.error is not None),
+                stats=self._report.stats + answer.stats,
+            )
+            yield answer
+            if answer.error is not None and self._request.listening.fail_fast:
+                self._report = replace(self._report, stopped=True)
+                return
+
+    def report(self, *, interrupted: bool = False) -> AskReport:
+        """Return what has been done so far."""
+        found = self._found
+        return AskReport(
+            self._listening(interrupted),
+            replace(
+                self._report,
+                wall_s=found.drafted_s if found and not self._report.nodes else self._report.wall_s,
+                comparison=found,
+                differing=tuple(self._asked[number] for number, _ in (found.differing if found else ())),
+                interrupted=interrupted,
+            ),
+        )
+
+    @property
+    @abstractmethod
+    def _found(self) -> Comparison | None:
+        """What comparing came to so far, if it was asked for. Its files are numbers in `_asked`."""
+
+    @abstractmethod
+    def _answers(self, engine: Engine) -> Iterator[Answer]:
+        """Yield what becomes of each question."""
+
+    @abstractmethod
+    def _check(self, spec: TargetSpec) -> None:
+        """Raise `RequestError` if the target cannot answer."""
+
+    def _listening(self, interrupted: bool) -> RunReport | None:
+        """Return how the transcripts came about, if there are any."""
+        return None
+
+    def _spent(self, began: float) -> None:
+        """Count the time since `began` as spent on answers."""
+        self._report = replace(self._report, wall_s=self._report.wall_s + time.perf_counter() - began)
+
+    @contextmanager
+    def _engine(self) -> Iterator[Engine]:
+        """Load the target and its drafter, and let this device's profile have its say."""
+        asked = self._request
+        wanted = Models(
+            asked.target,
+            asked.drafter,
+            asked.listening.threads,
+            auto_budget=asked.auto_budget,
+            memory_limit_bytes=asked.listening.memory_limit_bytes,
+            decode=asked.decode,
+        )
+        with loaded(wanted, self._display) as models:
+            self._target = models.target
+            self._check(models.engine.target_spec)
+            budget = models.settle()
+            self._report = replace(self._report, budget=budget, load_s=time.perf_counter() - models.began)
+            yield models.engine

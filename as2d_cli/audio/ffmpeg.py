@@ -1,0 +1,154 @@
+"""Read audio with FFmpeg, through PyAV: compressed formats, films, damaged files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import av
+import av.error
+import numpy as np
+from av.audio.plane import AudioPlane
+from numpy.typing import NDArray
+
+from as2d_cli.audio.readers import Chunk, NoAudioStreamError, UnreadableError
+from as2d_cli.audio.sources import reason
+
+_TITLES_ASIDE: dict[str, Any] = (
+    {"metadata_errors": "ignore"} if int(av.__version__.partition(".")[0]) < 19 else {}
+)
+"""Until PyAV 19 a title that is no UTF-8 was an error unless one asked otherwise."""
+_SAMPLE_KINDS = {
+    name: np.dtype(kind)
+    for name, kind in {"u8": "u1", "s16": "i2", "s32": "i4", "s64": "i8", "flt": "f4", "dbl": "f8"}.items()
+}
+"""FFmpeg's packed sample formats."""
+_MAX_DEMUX_ERRORS = 64
+_GAP_S = 0.1
+"""Jumps in a file's times below this are rounding."""
+_MOST_SILENCE_S = 600.0
+"""Put in for missing audio, per file: times of a damaged file may be anything."""
+
+
+class _Nameless:
+    """A file without a name, from whose extension FFmpeg would otherwise guess."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.read, self.seek, self.tell = file.read, file.seek, file.tell
+
+
+class AvReader:
+    """Reads the first audio stream with FFmpeg. Raises `UnreadableError` if there is no way to."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        file.seek(0)
+        states_length = _states_length(file)
+        file.seek(0)
+        try:
+            # A playlist must not make us open other files or the network.
+            self._container = av.open(
+                _Nameless(file), "r", options={"protocol_whitelist": "none"}, **_TITLES_ASIDE
+            )
+        except (av.error.FFmpegError, OSError, ValueError) as error:
+            raise UnreadableError(reason(error)) from error
+        self.errors = 0
+        streams = self._container.streams
+        self.tracks = len(streams.audio)
+        if not streams.audio:
+            self._container.close()
+            raise NoAudioStreamError("it has no audio stream" if len(streams) else "it is empty")
+        self._stream = streams.audio[0]
+        if self._stream.codec_context is None:
+            self._container.close()
+            raise UnreadableError("no decoder for its audio codec")
+        self.claimed_s = self._claimed_s() if states_length else None
+
+    def _claimed_s(self) -> float | None:
+        if self._stream.duration and self._stream.time_base:
+            return float(self._stream.duration * self._stream.time_base)
+        if self._container.duration and not self._container.streams.video:
+            return float(self._container.duration / av.time_base)
+        return None
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield packets as they decode; silence stands for what is missing, so that later times hold."""
+        at_s: float | None = None
+        patience_s = _MOST_SILENCE_S
+        for packet in self._packets():
+            try:
+                frames = [frame for frame in packet.decode() if frame.samples and frame.sample_rate]
+                decoded = [(_as_float(frame), frame.sample_rate) for frame in frames]
+            except (av.error.FFmpegError, ValueError):
+                self.errors += 1
+                continue
+            for frame, (samples, rate) in zip(frames, decoded, strict=True):
+                time_s = frame.time
+                if at_s is None or time_s is None:
+                    at_s = time_s
+                elif _GAP_S < time_s - at_s < patience_s and time_s < (self.claimed_s or 0.0):
+                    self.errors += 1
+                    patience_s -= time_s - at_s
+                    yield from _silence(time_s - at_s, samples.shape[1], rate)
+                    at_s = time_s
+                yield samples, rate
+                at_s = None if at_s is None else at_s + len(samples) / rate
+
+    def _packets(self) -> Iterator[Any]:
+        """Demux to the end. A demuxer that fails is asked again: it may find the next packet."""
+        for _ in range(_MAX_DEMUX_ERRORS):
+            try:
+                yield from self._container.demux(self._stream)
+                return
+            except (av.error.EOFError, av.error.ExitError):
+                return
+            except (av.error.FFmpegError, OSError, ValueError):
+                self.errors += 1
+
+    def close(self) -> None:
+        """Close FFmpeg's handles; the file stays open."""
+        self._container.close()
+
+
+def _silence(seconds: float, n_channels: int, rate: int) -> Iterator[Chunk]:
+    left = round(seconds * rate)
+    while left > 0:
+        yield np.zeros((min(left, rate), n_channels), np.float32), rate
+        left -= rate
+
+
+def _as_float(frame: av.AudioFrame) -> NDArray[np.float32]:
+    """Return a decoded frame as (n_frames, n_channels), full scale at 1. Raises ValueError if broken."""
+    # Not frame.to_ndarray() or frame.planes: from 8 channels up these look for planes that do not exist, at
+    # which PyAV 19 raises.
+    kind, channels = _SAMPLE_KINDS[frame.format.packed.name], len(frame.layout.channels)
+    if frame.format.is_planar:
+        data = np.stack([_plane(frame, index, kind, frame.samples) for index in range(channels)], axis=1)
+    else:
+        data = _plane(frame, 0, kind, frame.samples * channels).reshape(-1, channels)
+    if kind == np.uint8:
+        return ((data.astype(np.float32) - 128.0) / 128.0).astype(np.float32)
+    if np.issubdtype(kind, np.integer):
+        return (data * np.float64(2.0 ** (1 - 8 * kind.itemsize))).astype(np.float32)
+    # Doubles beyond the range of a float become infinite, signalling NaNs quiet ones: both are told of later.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return data.astype(np.float32)
+
+
+def _plane(frame: av.AudioFrame, index: int, kind: np.dtype[Any], count: int) -> NDArray[Any]:
+    return np.frombuffer(memoryview(AudioPlane(frame, index)), kind, count)
+
+
+def _states_length(file: BinaryIO) -> bool:
+    """Tell whether the length FFmpeg will report is written in the file, not guessed from its size.
+
+    MP3 states it in a Xing, Info or VBRI frame, after any ID3 tag (ID3v2.4 section 3.1); raw AAC never.
+    """
+    head = file.read(10)
+    if head[:3] == b"ID3" and len(head) == 10:
+        size = sum((byte & 0x7F) << shift for byte, shift in zip(head[6:], (21, 14, 7, 0), strict=True))
+        file.seek(10 + size)
+        head = b""
+    first_frame = head + file.read(4096)
+    if first_frame[:1] == b"\xff":
+        return any(mark in first_frame for mark in (b"Xing", b"Info", b"VBRI"))
+    return True

@@ -1,0 +1,228 @@
+"""Stream any audio file as mono 16 kHz blocks, in memory that does not grow with its length.
+
+`containers` finds out what the file is and decodes it, `resampling` changes its rate; here its channels are
+mixed, unusable samples are repaired, and what was done to them is said in `warnings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from as2d_cli.audio.containers import open_readers
+from as2d_cli.audio.readers import Chunk, UnreadableError
+from as2d_cli.audio.resampling import gathered, resampled
+from as2d_cli.audio.sources import open_file
+from as2d_cli.domain.errors import AudioError
+from as2d_cli.domain.types import SAMPLE_RATE_HZ, Samples
+
+_RATES_HZ = range(1_000, 1_000_001)
+"""Outside of these a header is garbage, and resampling could make terabytes of it."""
+_FULL_SCALE = 0.999
+_CLIPPED_SHARE = 0.005
+_LOUDEST = 8.0
+"""18 dB over full scale: a float recording may get there, beyond it only mistakes do."""
+_CANCELLED_SHARE = 0.05
+_SILENT_POWER = 1e-8
+_SHORT_S, _SHORT_SHARE = 0.5, 0.01
+"""Missing audio worth a word: codec padding and rounding stay below."""
+
+
+@dataclass
+class _Findings:
+    """What was wrong with the audio, counted while it streams past."""
+
+    heard_s: float = 0.0
+    claimed_s: float | None = None
+    tracks: int = 1
+    samples: int = 0
+    damaged: int = 0
+    not_finite: int = 0
+    not_finite_at_s: float = 0.0
+    clipped: int = 0
+    loudest: float = 0.0
+    cancelled_at_s: float | None = None
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the container promised clearly more than was decoded."""
+        claimed = self.claimed_s or 0.0
+        return claimed - self.heard_s > max(_SHORT_S, _SHORT_SHARE * claimed)
+
+    def lines(self) -> list[str]:
+        """Return one line per kind of trouble."""
+        lines = []
+        if self.tracks > 1:
+            lines.append(f"has {self.tracks} audio tracks; only the first was heard")
+        if self.damaged:
+            lines.append(
+                f"damaged in {self.damaged} place(s); what could not be decoded is missing or silent"
+            )
+        if self.is_short:
+            lines.append(
+                f"cut short: the file says {self.claimed_s:.1f} s, only {self.heard_s:.1f} s could be decoded"
+            )
+        if self.not_finite:
+            lines.append(
+                f"{self.not_finite} sample(s) are not numbers (first at {self.not_finite_at_s:.2f} s); "
+                "replaced by silence"
+            )
+        if self.loudest > _LOUDEST:
+            lines.append(f"samples reach {self.loudest:.3g} times full scale; limited to {_LOUDEST:g} times")
+        elif self.clipped > _CLIPPED_SHARE * self.samples:
+            lines.append(f"clipped: {self.clipped / self.samples:.1%} of the samples are at full scale")
+        if self.cancelled_at_s is not None:
+            lines.append(
+                f"channels cancel each other (first at {self.cancelled_at_s:.2f} s); used the loudest"
+            )
+        return lines
+
+
+class AudioStream:
+    """One open file; iterate `blocks()` once, then read `duration_s` and `warnings`."""
+
+    def __init__(self, source: Path | BinaryIO) -> None:
+        self._file, self.name, self._ours, self.sha256 = open_file(source)
+        self._readers = open_readers(self._file, self.name)
+        self._findings = _Findings()
+        self._length = 0
+        self._ended = False
+        try:
+            self._first = next(self._readers)
+        except AudioError:
+            if self._ours:
+                self._file.close()
+            raise
+        self.expected_s = self._first.claimed_s
+        """Length stated by the file, seconds, for progress; None if it states none."""
+
+    @property
+    def duration_s(self) -> float | None:
+        """Length of all blocks together, seconds; None until the last one was taken."""
+        return self._length / SAMPLE_RATE_HZ if self._ended else None
+
+    @property
+    def warnings(self) -> list[str]:
+        """What was wrong with the audio and what was done about it, one line each, without the name."""
+        return self._findings.lines()
+
+    def blocks(self) -> Iterator[Samples]:
+        """Yield the audio in blocks of about a second, then close the file.
+
+        Raises AudioError if the file turns out to hold no audio at all. Damage is passed over and told
+        in `warnings`.
+        """
+        try:
+            for block in resampled(self._mono()):
+                self._length += len(block)
+                yield block
+            if not self._findings.samples:
+                raise AudioError(f"{self.name}: holds no audio samples", "was the recording saved?")
+            self._ended = True
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Let go of the file; may be called at any time, also twice."""
+        self._first.close()
+        self._readers.close()
+        if self._ours:
+            self._file.close()
+
+    def __enter__(self) -> AudioStream:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _chunks(self) -> Iterator[Chunk]:
+        """Yield what the first reader decodes and, where it stops early, what the next one adds."""
+        findings = self._findings
+        for reader in chain([self._first], self._readers):
+            findings.claimed_s = findings.claimed_s or reader.claimed_s
+            findings.tracks = max(findings.tracks, reader.tracks)
+            skip_s = findings.heard_s
+            try:
+                for samples, rate in reader.chunks():
+                    if rate not in _RATES_HZ:
+                        raise AudioError(f"{self.name}: claims a sample rate of {rate} Hz")
+                    skipped = min(len(samples), round(skip_s * rate))
+                    skip_s = max(0.0, skip_s - len(samples) / rate)
+                    findings.heard_s += (len(samples) - skipped) / rate
+                    yield samples[skipped:], rate
+            except UnreadableError:
+                findings.damaged += 1
+            finally:
+                findings.damaged += reader.errors
+                reader.close()
+            if findings.heard_s and not findings.damaged and not findings.is_short:
+                return
+
+    def _mono(self) -> Iterator[tuple[Samples, int]]:
+        at_s = 0.0
+        for samples, rate in gathered(self._chunks()):
+            self._repair(samples, rate, at_s)
+            mono = self._mix(samples, at_s)
+            self._findings.samples += len(mono)
+            self._findings.clipped += int(np.count_nonzero(np.abs(mono) >= _FULL_SCALE))
+            at_s += len(mono) / rate
+            yield mono, rate
+
+    def _repair(self, samples: NDArray[np.float32], rate: int, at_s: float) -> None:
+        """Silence what is not finite and limit what is absurdly loud, in place."""
+        findings = self._findings
+        finite = np.isfinite(samples)
+        if not finite.all():
+            bad = np.flatnonzero(~finite.all(axis=1))
+            if not findings.not_finite:
+                findings.not_finite_at_s = at_s + int(bad[0]) / rate
+            findings.not_finite += len(bad)
+            samples[~finite] = 0.0
+        loudest = float(np.abs(samples).max(initial=0.0))
+        findings.loudest = max(findings.loudest, loudest)
+        if loudest > _LOUDEST:
+            np.clip(samples, -_LOUDEST, _LOUDEST, out=samples)
+
+    def _mix(self, samples: NDArray[np.float32], at_s: float) -> Samples:
+        """Return the mean of the channels, or the loudest where the mean cancels.
+
+        The mean of n unrelated channels has 1/n² of their summed power. Far less means that they are
+        opposite in phase, as one inverted cable makes them.
+        """
+        n_channels = samples.shape[1]
+        if n_channels == 1:
+            return samples[:, 0]
+        mono: Samples = samples.mean(axis=1, dtype=np.float32)
+        powers = np.einsum("ij,ij->j", samples, samples) / len(samples)
+        mixed = float(mono @ mono) / len(samples) * n_channels**2
+        if powers.max() < _SILENT_POWER or mixed > _CANCELLED_SHARE * float(powers.sum()):
+            return mono
+        if self._findings.cancelled_at_s is None:
+            self._findings.cancelled_at_s = at_s
+        return np.ascontiguousarray(samples[:, int(powers.argmax())])
+
+
+def open_audio(source: Path | BinaryIO) -> AudioStream:
+    """Open `source` by its content, whatever its name; a binary stream need not be seekable.
+
+    Raises AudioError, one line with the file's name, if there is no audio to be had from it.
+    """
+    return AudioStream(source)
+
+
+def claimed_s(source: Path | BinaryIO) -> float:
+    """Return the length that a file states, seconds; 0.0 if it states none, or cannot be read."""
+    try:
+        with open_audio(source) as stream:
+            return stream.expected_s or 0.0
+    except AudioError:  # told by whoever reads it
+        return 0.0

@@ -1,0 +1,219 @@
+"""From audio files to transcripts: one stream of windows through the engine, files put together again.
+
+Windows of the next files are handed out while the current one is still in work, so that reading,
+features and drafting run ahead. Nothing here writes files or knows a terminal.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from as2d_cli.audio.stream import open_audio
+from as2d_cli.audio.vad import SpeechDetector
+from as2d_cli.audio.windows import split
+from as2d_cli.domain.errors import As2dError, AudioError
+from as2d_cli.domain.types import DecodeStats, Request, Span, Transcript, Window, WindowResult
+from as2d_cli.engine.comparison import Compared
+from as2d_cli.engine.engine import Engine, WindowOutcome, WindowTask
+from as2d_cli.profile.guard import DraftGuard
+from as2d_cli.transcripts.segments import join_texts, segment
+
+NOTHING_SAID = WindowResult("", (), None)
+"""What becomes of a window in which nobody speaks."""
+
+
+@dataclass(slots=True)
+class FileWork:
+    """One input file on its way: filled while its windows come back."""
+
+    source: Path | BinaryIO
+    number: int = 0
+    """Its place among the files of the run."""
+    parts: list[tuple[Span, WindowResult]] = field(default_factory=list)
+    handed_out: int = 0
+    returned: int = 0
+    read: bool = False
+    """Whether all of its audio has been handed out."""
+    duration_s: float = 0.0
+    sha256: str | None = None
+    """Of the file, if it came from far away."""
+    warnings: list[str] = field(default_factory=list)
+    silent_windows: int = 0
+    """Windows without speech, which were not decoded."""
+    error: As2dError | None = None
+    drafting: bool = False
+    """Whether the engine that decoded it had a drafter to the end."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing more will come."""
+        return self.read and self.handed_out == self.returned
+
+    @property
+    def stats(self) -> DecodeStats:
+        """Summed over its windows."""
+        return sum((result.stats for _, result in self.parts), DecodeStats())
+
+    def transcript(self, request: Request, target: str, drafter: str | None) -> Transcript:
+        """Put the windows together."""
+        language = next((result.language for _, result in self.parts if result.language), None)
+        return Transcript(
+            text=join_texts(result.text for _, result in self.parts),
+            segments=segment(self.parts, self.duration_s) if request.word_times else (),
+            language=language,
+            duration_s=self.duration_s,
+            target=target,
+            drafter=drafter,
+            task=request.task,
+        )
+
+    def take(
+        self, place: Span, result: WindowResult | None, error: As2dError | None, *, silent: bool
+    ) -> None:
+        """Note what became of a window, the next in order: a result, or an error that spoils the file."""
+        self.returned += 1
+        if result is None:
+            self.error = self.error or error
+            return
+        self.parts.append((place, result))
+        self.silent_windows += silent
+        if result.looped or result.unfinished:
+            self.warnings.append(_doubt(place, result))
+        self.warnings += map(_left_out, result.left_out)
+
+    def conclude(self) -> None:
+        """Add what can be told only of a whole file."""
+        if self.error is None and self.silent_windows == self.returned:
+            self.warnings.append("no speech found: the transcript is empty")
+
+
+class Pipeline:
+    """Transcribes files through one engine."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        request: Request,
+        *,
+        compared: Compared | None = None,
+        vad: bool = True,
+        guard: DraftGuard | None = None,
+        on_window: Callable[[FileWork, WindowOutcome], None] = lambda _, __: None,
+    ) -> None:
+        """With `compared`, of the same engine, every window goes both ways. What differs is found there.
+
+        With `vad`, windows in which nobody speaks are not decoded, and say nothing. A `guard` decides
+        from window to window whether to draft.
+        `on_window` is told of each window that comes back, in order.
+        """
+        self._engine = engine
+        self._request = request
+        self._on_window = on_window
+        self._guard = guard
+        self._compared = compared
+        self._speech = SpeechDetector() if vad else None
+
+    def run(self, sources: Iterable[Path | BinaryIO], first: int = 0) -> Iterator[FileWork]:
+        """Yield each file once it is finished, in the order given, numbered from `first` on.
+
+        What an engine knows of a number's file, such as its language, it keeps from run to run.
+        A file that cannot be read, or of which a window cannot be decoded, carries its error.
+        Raises `ModelError` if the target cannot be kept alive, or the speech detector not be loaded.
+        """
+        files: deque[FileWork] = deque()
+        tasks = self._tasks(enumerate(sources, first), files)
+        for outcome in decoded(tasks, self._engine, self._compared, self._guard, self._speech):
+            work, task = files[outcome.task.group - first], outcome.task
+            work.take(task.window.span, outcome.result, outcome.error, silent=task.settled is not None)
+            self._on_window(work, outcome)
+            while files and files[0].finished:
+                first += 1
+                yield self._ended(files.popleft())
+        yield from map(self._ended, files)
+
+    def _ended(self, work: FileWork) -> FileWork:
+        work.conclude()
+        work.drafting = self._engine.is_drafting
+        return work
+
+    def _tasks(
+        self, sources: Iterable[tuple[int, Path | BinaryIO]], files: deque[FileWork]
+    ) -> Iterator[WindowTask]:
+        for group, source in sources:
+            work = FileWork(source, group)
+            files.append(work)
+            try:
+                with closing(windows_of(work)) as windows:
+                    for window in windows:
+                        if work.error is not None:  # failed meanwhile: not read to its end
+                            break
+                        work.handed_out += 1
+                        yield WindowTask(group, window, self._request, settled(self._speech, window))
+            except AudioError as error:
+                work.error = error
+            work.read = True
+
+
+def settled(speech: SpeechDetector | None, window: Window) -> WindowResult | None:
+    """Return the result of a window that needs no model."""
+    return None if speech is None or speech.hears_speech(window.samples) else NOTHING_SAID
+
+
+def decoded(
+    tasks: Iterable[WindowTask],
+    engine: Engine,
+    compared: Compared | None,
+    guard: DraftGuard | None,
+    speech: SpeechDetector | None,
+) -> Iterator[WindowOutcome]:
+    """Decode windows, both ways with `compared`; of each is told what its words leave out, with `speech`.
+
+    Raises as `Pipeline.run`.
+    """
+    outcomes = compared.run(tasks) if compared else engine.run(tasks, guard=guard)
+    return (_checked(speech, one) for one in outcomes)
+
+
+def _checked(speech: SpeechDetector | None, outcome: WindowOutcome) -> WindowOutcome:
+    """Return the outcome, in it where somebody speaks and a transcript says nothing: Whisper may end early.
+
+    Raises `ModelError` if the speech detector cannot be loaded.
+    """
+    task, result = outcome.task, outcome.result
+    if speech is None or result is None or result.is_doubtful or task.settled is not None:
+        return outcome
+    if task.request.task != "transcribe" or (result.text and not result.words):  # times are not known
+        return outcome
+    left_out = speech.left_out(task.window, result.words)
+    return replace(outcome, result=replace(result, left_out=left_out)) if left_out else outcome
+
+
+def windows_of(work: FileWork) -> Generator[Window, None, None]:
+    """Yield the windows of a file, and note what can be told of it once it is read. Raises `AudioError`."""
+    stream = open_audio(work.source)
+    work.sha256 = stream.sha256
+    try:
+        yield from split(stream.blocks())
+        work.duration_s = stream.duration_s or 0.0
+    finally:
+        work.warnings += stream.warnings
+        stream.close()
+
+
+def _doubt(place: Span, result: WindowResult) -> str:
+    """Return why somebody should check the text of a window."""
+    found = ["repeats itself"] * result.looped + [
+        "reached the model's limit before its end"
+    ] * result.unfinished
+    return f"the text from {place.start_s:.1f} s to {place.end_s:.1f} s {' and '.join(found)}: check it"
+
+
+def _left_out(place: Span) -> str:
+    """Return where words may be missing."""
+    when = f"from {place.start_s:.1f} s to {place.end_s:.1f} s"
+    return f"somebody speaks {when}, but no word was written: check it"

@@ -1,0 +1,117 @@
+"""What a run did and how fast, in a few lines of text."""
+
+from __future__ import annotations
+
+from as2d_cli.batch.report import NodeReport, RunReport
+from as2d_cli.engine.comparison import Comparison
+from as2d_cli.profile.plan import Budget
+
+
+def lines_of(report: RunReport) -> list[str]:
+    """Return the report as text, an ending in doubt last so that it is seen."""
+    lines = [_files(report)]
+    if report.stats.steps:
+        shares = ", ".join(f"{name} {share:.0%}" for name, share in report.shares.items())
+        lines += [_speed(report), _decoding(report), f"time: {shares}"]
+    if report.budget is not None:
+        lines.append(_budget(report, report.budget))
+    lines += map(_node, report.nodes)
+    if report.silent_windows:
+        lines.append(f"{_count(report.silent_windows, 'window')} without speech not decoded")
+    if report.doubtful_windows:
+        count = _count(report.doubtful_windows, "window")
+        lines.append(f"{count} in a loop, without an end or with words missing: see the warnings")
+    if report.comparison is not None:
+        lines += _comparison(report.comparison)
+        lines += [f"DIFFERENT TEXT with drafts: {where}" for where in report.differing]
+    return lines
+
+
+def _files(report: RunReport) -> str:
+    parts = [f"{report.done} of {_count(report.files, report.noun)} done"]
+    parts += [f"{report.skipped} skipped"] if report.skipped else []
+    parts += [f"{report.failed} failed"] if report.failed else []
+    parts += ["stopped at the first failure"] if report.stopped else []
+    return ("interrupted: " if report.interrupted else "") + ", ".join(parts)
+
+
+def _speed(report: RunReport) -> str:
+    if not report.audio_s:  # a model that reads
+        return f"{report.wall_s:.1f} s, model loaded in {report.load_s:.1f} s"
+    return (
+        f"{report.audio_s:.1f} s of audio in {report.wall_s:.1f} s ({report.rtfx:.1f}x real time), "
+        f"models loaded in {report.load_s:.1f} s"
+    )
+
+
+def _decoding(report: RunReport) -> str:
+    stats = report.stats
+    refused = report.budget is not None and not report.budget.drafting
+    drafter = None if refused else report.drafter
+    line = f"target {report.target}, drafter {drafter or 'none'}"
+    if report.refused:
+        line += f" ({report.refused})"
+    if drafter and report.drafter_lost:
+        line += " (lost)"
+    if drafter and not stats.proposed:
+        line += " (unused)"
+    if not stats.proposed:
+        return line
+    return (
+        f"{line}: {stats.tokens_per_step:.2f} tokens per step, "
+        f"{stats.acceptance:.0%} of proposed tokens accepted"
+    )
+
+
+def _budget(report: RunReport, budget: Budget) -> str:
+    """Say what was chosen for this device and why, and what was predicted beside what was measured."""
+    line = f"chosen for this device: {_choice(budget)}: {budget.reason}"
+    if report.predicted_plain_s and not report.comparison:
+        plain, measured = report.predicted_plain_s, report.stats.wall_s
+        drafted = f"{plain * (1 - budget.saving):.1f} s, " if budget.drafting else ""
+        line += f"; predicted {drafted}without drafts {plain:.1f} s, measured {measured:.1f} s"
+    if report.paused_windows:
+        line += f"; {_count(report.paused_windows, 'window')} without drafts, which had come to cost time"
+    return line
+
+
+def _node(node: NodeReport) -> str:
+    """Say how fast a node was, and what was chosen for it."""
+    line = (
+        f"node {node.name}: {_count(node.engines, 'engine')} with {_count(node.threads, 'thread')}, "
+        f"{node.audio_s:.1f} s of audio ({node.rtfx:.1f}x real time)"
+    )
+    return line if node.budget is None else f"{line}; {_choice(node.budget)}: {node.budget.reason}"
+
+
+def _choice(budget: Budget) -> str:
+    if not budget.drafting:
+        return "no drafts"
+    threads = f", passes on {_count(budget.decode_threads, 'thread')}" if budget.decode_threads else ""
+    return f"{budget.drafter}, up to {budget.cap} draft tokens per step{threads}"
+
+
+def _comparison(found: Comparison) -> list[str]:
+    verdict = "identical" if found.identical == found.windows else "NOT IDENTICAL"
+    lines = [f"compare: {verdict}, {found.identical} of {_count(found.windows, 'window')} the same text"]
+    if found.undecided:
+        lines.append(f"compare: {_count(found.undecided, 'window')} FAILED one of the two ways")
+    if found.windows:
+        lines.append(
+            f"compare: speedup {found.speedup:.2f}x ({_pace(found.speedup)}), "
+            f"{found.drafted_s:.1f} s against {found.plain_s:.1f} s; "
+            f"{_count(found.slower, 'window')} slower"
+        )
+    return lines
+
+
+def _pace(speedup: float) -> str:
+    """Say plainly what the figure, as printed, means."""
+    shown = round(speedup, 2)
+    if shown == 1:
+        return "no faster than target-only"
+    return f"{'faster' if shown > 1 else 'slower'} than target-only"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

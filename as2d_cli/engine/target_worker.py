@@ -1,0 +1,134 @@
+"""Decodes windows in the target's process: what is asked, the draft, the loop, what comes of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from multiprocessing.connection import Connection
+
+from as2d_cli.decoding import (
+    EMPTY,
+    LUCK,
+    Aligner,
+    Alignment,
+    DraftReader,
+    DraftState,
+    PassageFinder,
+    Policy,
+    decode,
+)
+from as2d_cli.decoding.protocols import Target, TargetSession
+from as2d_cli.domain.errors import As2dError, DecodeError
+from as2d_cli.domain.types import Request, Step, WindowResult
+from as2d_cli.engine.inner_drafts import InnerDrafts
+from as2d_cli.engine.messages import DecodeSettings, Job, Progress, Told
+from as2d_cli.engine.results import Course, conclude, trace
+from as2d_cli.engine.slots import Slots
+from as2d_cli.models import loader
+
+_PROGRESS_S = 0.2
+"""Seconds between two reports of how far a window is."""
+
+
+class FileLanguage:
+    """The language of the file in work: windows after its first keep what was found in that."""
+
+    def __init__(self) -> None:
+        self._group = -1
+        self.code = ""
+
+    def asked(self, job: Job) -> Request:
+        """Return what is asked of a window, in the language that is known."""
+        is_known = job.request.language is None and job.group == self._group and self.code
+        return job.request.in_language(self.code) if is_known else job.request
+
+    def found(self, job: Job, code: str | None) -> None:
+        """Note in which language a window was opened."""
+        self._group, self.code = job.group, code or ""
+
+
+class TargetWorker:
+    """Decodes windows; what the controller learns is kept from window to window."""
+
+    def __init__(
+        self,
+        target: Target,
+        slots: Slots,
+        draft_languages: tuple[str, ...] | None,
+        settings: DecodeSettings,
+        inner: InnerDrafts | None = None,
+    ) -> None:
+        """Decode what is in `slots`; drafts are of use in `draft_languages` (None: in all).
+
+        With `inner`, drafts come from there and not from the slots.
+        """
+        self._target = target
+        self._slots = slots
+        self._draft_languages = draft_languages
+        self._settings = settings
+        self._inner = inner
+        self._inner_failed = False
+        self._policies: dict[str, Policy] = {}
+        self._language = FileLanguage()
+
+    def decode(self, job: Job, pipe: Connection) -> WindowResult:
+        """Decode one window. Raises `DecodeError` or `ModelError`."""
+        began = time.perf_counter()
+        features = self._slots.take(job.slot, self._target.spec.features)
+        session = self._target.open(features, self._language.asked(job))
+        self._language.found(job, session.language)
+        encoded = time.perf_counter()
+        draft = self._inner_draft(self._inner, job, session, pipe) if self._inner else self._draft(job)
+        steps = list(self._steps(session, draft, job, pipe))
+        draft.cancel()  # what is left of it is of no use any more
+        result = conclude(self._target, session, job.request, steps, Course(job.duration_s, began, encoded))
+        if self._inner:
+            self._inner.remember((job.group, job.index), result.tokens)
+        result = replace(result, stats=replace(result.stats, drafted=draft.snapshot()))
+        return replace(result, trace=trace(session, draft, steps, began)) if job.traced else result
+
+    def _draft(self, job: Job) -> DraftReader:
+        if not job.drafted:
+            return EMPTY
+        draft = self._slots.stream(job.slot).reader(job.epoch, self._target.spec.vocab_size)
+        useful, spoken = self._draft_languages, self._language.code
+        if useful is not None and spoken and spoken not in useful:
+            draft.cancel()
+        return EMPTY if draft.state is DraftState.CANCELLED else draft  # not wanted before it began
+
+    def _inner_draft(
+        self, inner: InnerDrafts, job: Job, session: TargetSession, pipe: Connection
+    ) -> DraftReader:
+        """Draft here and now, if the window is to be drafted; a failure costs the draft only."""
+        if not job.drafted:
+            return EMPTY
+        try:
+            return inner.draft((job.group, job.index), job.request, session)
+        except As2dError as error:
+            if not self._inner_failed:
+                self._inner_failed = True
+                pipe.send(Told(loader.failed_draft(inner.plugin, error)))
+            return EMPTY
+
+    @property
+    def _searches(self) -> bool:
+        return self._inner is not None and self._inner.passages
+
+    def _steps(
+        self, session: TargetSession, draft: DraftReader, job: Job, pipe: Connection
+    ) -> Iterator[Step]:
+        settings = job.decode or self._settings
+        aligner: Alignment = PassageFinder() if self._searches else Aligner(settings.align)
+        policy = self._policies.setdefault(settings.name, settings.policy(LUCK if self._searches else None))
+        told, tokens = time.perf_counter(), 0
+        steps = decode(session, draft, aligner, policy, end_id=self._target.spec.end_id)
+        vocab_size = self._target.spec.vocab_size
+        for count, step in enumerate(steps, start=1):
+            if not all(0 <= token < vocab_size for token in step.tokens):
+                raise DecodeError(f"the target decided {step.tokens}, not all of which are tokens of its own")
+            tokens += len(step.tokens)
+            yield step
+            if (now := time.perf_counter()) - told > _PROGRESS_S:
+                told = now
+                pipe.send(Progress(job.id, tokens, count))

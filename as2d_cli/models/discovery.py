@@ -1,0 +1,159 @@
+"""Finds installed plugins by their entry points and tells what they offer, without importing any.
+
+`AS2D_LOAD_PLUGINS=whisper,lookup` leaves out all others.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import sys
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path
+
+from as2d_cli.domain.errors import PluginError
+from as2d_cli.models import hookspecs
+from as2d_cli.system.toml import suggestion
+
+HOOKS = tuple(name for name in vars(hookspecs) if name.startswith("as2d_"))
+"""Names of all hooks."""
+_ROLES = {
+    "as2d_load_target": "target",
+    "as2d_load_drafter": "drafter",
+    "as2d_load_inner_drafter": "inner drafter",
+}
+_DAMAGE = (AttributeError, KeyError, TypeError, ValueError)
+"""What importlib.metadata raises for files of packages that are not as they should be."""
+_ANY_VERSION = re.compile(r"as2d\.v\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class PluginInfo:
+    """What is known of a plugin without importing it."""
+
+    name: str
+    module: str
+    package: str
+    version: str
+    api: str = hookspecs.GROUP
+    """The entry-point group, which is the version of the hooks that it was written for."""
+    hooks: tuple[str, ...] | None = None
+    """Hooks that its source defines, if that can be read."""
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """What its models can be."""
+        return tuple(role for hook, role in _ROLES.items() if hook in (self.hooks or ()))
+
+    def __str__(self) -> str:
+        return f"plugin {self.name!r} ({self.package} {self.version})"
+
+
+def list_plugins() -> list[PluginInfo]:
+    """Return all installed plugins by name, those for other versions of the hooks, too; none is imported."""
+    return sorted(map(describe, _installed()), key=lambda info: (info.name, info.api))
+
+
+def find_plugin(name: str) -> EntryPoint:
+    """Return the entry point of the plugin `name`.
+
+    Raises `PluginError` if there is none, more than one, or one for another version of the hooks.
+    """
+    named = [one for one in _installed() if one.name == name]
+    found = [one for one in named if one.group == hookspecs.GROUP]
+    if not found:
+        raise _absent(name, named)
+    if len(found) > 1:
+        packages = ", ".join(sorted(describe(one).package for one in found))
+        raise PluginError(
+            f"more than one package brings a plugin {name!r}: {packages}", "uninstall all but one"
+        )
+    return found[0]
+
+
+def describe(found: EntryPoint) -> PluginInfo:
+    """Return what can be known of a plugin without importing it."""
+    try:
+        package, version = (found.dist.name, found.dist.version) if found.dist else (None, None)
+    except _DAMAGE:
+        package = version = None
+    info = PluginInfo(found.name, found.value, package or "unknown package", version or "?", found.group)
+    return replace(info, hooks=_hooks(found))
+
+
+def _installed() -> list[EntryPoint]:
+    allowed = _allowed()
+    return [one for one in _entry_points(tuple(sys.path)) if allowed is None or one.name in allowed]
+
+
+@cache
+def _entry_points(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Return the plugins found on `path`, which is sys.path: every package there has a file to be read."""
+    return tuple(one for one in _all_entry_points() if _ANY_VERSION.fullmatch(one.group))
+
+
+def _all_entry_points() -> list[EntryPoint]:
+    try:
+        known = entry_points()
+        return [one for group in known.groups for one in known.select(group=group)]
+    except _DAMAGE:  # of one package, which must not cost those of the others
+        return list(chain.from_iterable(map(_readable, distributions())))
+
+
+def _readable(package: Distribution) -> list[EntryPoint]:
+    try:
+        return list(package.entry_points)
+    except _DAMAGE:
+        return []
+
+
+def _allowed() -> set[str] | None:
+    names = os.environ.get("AS2D_LOAD_PLUGINS")
+    return {name.strip() for name in names.split(",")} if names else None
+
+
+def _absent(name: str, others: list[EntryPoint]) -> PluginError:
+    if others:
+        info = describe(others[0])
+        return PluginError(
+            f"{info} is made for {info.api}, this version of as2d for {hookspecs.GROUP}",
+            f"install another version of {info.package}, or of as2d",
+        )
+    allowed = _allowed()
+    if allowed is not None and name not in allowed:
+        return PluginError(f"plugin {name!r} is not among AS2D_LOAD_PLUGINS", "add it there, or unset that")
+    known = [info.name for info in list_plugins()]
+    near = suggestion(name, known, "as2d plugins list")
+    hint = f"{near}; a plugin is an entry point of the group {hookspecs.GROUP}"
+    return PluginError(f"there is no plugin called {name!r}", hint)
+
+
+def _hooks(found: EntryPoint) -> tuple[str, ...] | None:
+    """Return the hooks that the source of a plugin defines; None if there is no source to read."""
+    try:
+        path = _source(found.module)
+        tree = ast.parse(path.read_bytes()) if path else None
+    except (OSError, ImportError, SyntaxError, RecursionError, MemoryError, *_DAMAGE):
+        # told when it is imported; the parser of Python gives up what is nested too deep by the last two
+        return None
+    if tree is None:
+        return None
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    return tuple(hook for hook in HOOKS if hook in defined)
+
+
+def _source(module: str) -> Path | None:
+    """Return the file of `module`. Unlike `find_spec`, import no package on the way to it."""
+    name, *rest = module.split(".")
+    spec: ModuleSpec | None = find_spec(name)
+    for part in rest:
+        name = f"{name}.{part}"
+        places = spec.submodule_search_locations if spec else None
+        spec = PathFinder.find_spec(name, places) if places is not None else None
+    return Path(spec.origin) if spec and spec.has_location and spec.origin else None

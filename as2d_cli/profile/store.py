@@ -1,0 +1,181 @@
+"""What this device makes of a pair of models: measured once, kept in the cache, read at every start."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from as2d_cli.domain.errors import As2dError
+from as2d_cli.engine.measure import ROWS, DraftCosts, PairCosts, TargetCosts
+from as2d_cli.engine.messages import ModelRef
+from as2d_cli.models.weights import as_loaded
+from as2d_cli.profile.plan import CAPS, Budget, PlainCosts, choose_budget
+from as2d_cli.system.device import MAX_THREADS, device, fixed_work_ms
+from as2d_cli.system.json_files import read_json
+from as2d_cli.system.paths import cache_root
+from as2d_cli.system.text_files import write_atomic
+
+FORMAT = 3
+"""Raised when the meaning of a stored profile changes; older ones are then measured anew."""
+
+DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
+"""What reading a damaged profile may raise."""
+_KEY = ("format", "device", "mnn", "target", "drafter", "threads")
+_TOO_MUCH = 1e13
+"""More ms, bytes and seconds of any clock than there can be; a date can still be made of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Costs with what they hold for."""
+
+    key: dict[str, str]
+    """Device, models, threads, MNN version: a profile with another key is of no use."""
+    measured_at: float
+    """Seconds since the epoch."""
+    fixed_work_ms: float
+    """What `device.fixed_work_ms` gave then."""
+    costs: tuple[PairCosts, ...]
+    """By threads of the target's passes, all of them first."""
+    budget: Budget
+    """What follows from the costs, but for the drafter's name: to find it out takes too long for a start."""
+
+    def scaled(self, factor: float) -> Profile:
+        """Return what a device makes of the pair that takes `factor` times as long."""
+        costs = tuple(own.scaled(factor) for own in self.costs)
+        return replace(self, costs=costs, budget=self.budget.scaled(factor))
+
+
+def profile_key(target: ModelRef, drafter: ModelRef) -> dict[str, str]:
+    """Return what a profile of this pair on this device depends on."""
+    return {
+        "format": str(FORMAT),
+        "device": device(),
+        "mnn": version("MNN"),
+        "target": as_loaded(target.entry, target.path),
+        "drafter": as_loaded(drafter.entry, drafter.path),
+        "threads": f"{target.threads}+{drafter.threads}",
+    }
+
+
+def profiles_folder() -> Path:
+    """Return where profiles are kept."""
+    return cache_root() / "profiles"
+
+
+def path_of(key: dict[str, str]) -> Path:
+    """Return the file of the profile with this key."""
+    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
+    return profiles_folder() / f"{digest}.json"
+
+
+def load(key: dict[str, str], note: Callable[[str], None] = lambda _: None) -> Profile | None:
+    """Return the stored profile with this key; None, with a `note`, if it cannot be trusted."""
+    try:
+        path = path_of(key)
+        profile = read(path)
+    except FileNotFoundError:
+        return None
+    except As2dError:  # there is no cache
+        return None
+    except DAMAGE as error:
+        note(f"{path}: the profile is damaged ({type(error).__name__}) and will be measured anew")
+        return None
+    if profile.key != key:
+        note(f"{path}: the profile is another device's or models' and will be measured anew")
+        return None
+    return profile
+
+
+def read(path: Path) -> Profile:
+    """Read one profile. Raises one of `DAMAGE` if it cannot be read."""
+    raw = read_json(path)
+    costs = tuple(_pair(one) for one in raw["costs"])
+    if not costs:
+        raise ValueError("no costs")
+    return Profile(
+        key={name: str(raw["key"][name]) for name in _KEY},
+        measured_at=_positive(raw["measured_at"]),
+        fixed_work_ms=_positive(raw["fixed_work_ms"]),
+        costs=costs,
+        budget=_budget(raw["budget"], costs),
+    )
+
+
+def _budget(raw: dict[str, Any], costs: Sequence[PairCosts]) -> Budget:
+    if not isinstance(raw["drafting"], bool) or not isinstance(raw["reason"], str):
+        raise ValueError("whether to draft is not told, or not why")
+    if raw["drafting"] and raw["cap"] not in CAPS:
+        raise ValueError(f"{raw['cap']!r} is no number of draft tokens")
+    if raw["decode_threads"] not in (None, *(own.decode_threads for own in costs)):
+        raise ValueError("nothing is known of passes on so many threads")
+    _positive(raw["plain_s"])
+    _positive(raw["drafted_s"])
+    if not isinstance(raw["saving"], float | int) or not -_TOO_MUCH < raw["saving"] < 1:
+        raise ValueError(f"{raw['saving']!r} cannot be saved")
+    plain = PlainCosts(**raw["plain"])
+    _positive(plain.encode_ms)
+    _positive(plain.token_ms)
+    return Budget(**{**raw, "drafter": None, "plain": plain})
+
+
+def _pair(raw: dict[str, Any]) -> PairCosts:
+    return PairCosts(
+        _target(raw["target"]),
+        _target(raw["target_busy"]),
+        _drafter(raw["drafter"]),
+        _drafter(raw["drafter_busy"]),
+        _threads(raw["decode_threads"]),
+    )
+
+
+def _threads(number: object) -> int:
+    if type(number) is not int or not 0 < number <= MAX_THREADS:
+        raise ValueError(f"{number!r} is no number of threads")
+    return number
+
+
+def _target(raw: dict[str, Any]) -> TargetCosts:
+    for name in ("short_ms", "long_ms"):
+        raw[name] = {int(rows): _positive(ms) for rows, ms in raw[name].items()}
+    _positive(raw["encode_ms"])
+    if not raw["short_ms"].keys() == raw["long_ms"].keys() == set(ROWS):
+        raise ValueError("other row counts than those that are measured")
+    if not isinstance(raw["row_invariant"], bool):
+        raise ValueError("whether rows are invariant is neither true nor false")
+    _positive(raw["peak_bytes"])
+    epsilon = raw["row_epsilon"]
+    if epsilon is not None and not (isinstance(epsilon, float) and 0 <= epsilon < _TOO_MUCH):
+        raise ValueError(f"{epsilon!r} is no difference of logits")
+    return TargetCosts(**raw)
+
+
+def _drafter(raw: dict[str, Any]) -> DraftCosts:
+    _positive(raw["encode_ms"])
+    _positive(raw["token_ms"])
+    _positive(raw["peak_bytes"])
+    return DraftCosts(**raw)
+
+
+def _positive(amount: object) -> float:
+    if not isinstance(amount, float | int) or not 0 < amount < _TOO_MUCH:
+        raise ValueError(f"{amount!r} is nothing that can have been measured")
+    return float(amount)
+
+
+def new(key: dict[str, str], costs: tuple[PairCosts, ...]) -> Profile:
+    """Return a profile of costs that were measured just now."""
+    return Profile(key, time.time(), fixed_work_ms(), costs, choose_budget(costs))
+
+
+def store(key: dict[str, str], costs: tuple[PairCosts, ...]) -> Profile:
+    """Keep a profile, whole or not at all. Raises `OutputError`."""
+    profile = new(key, costs)
+    write_atomic(path_of(key), json.dumps(asdict(profile), indent=1) + "\n")
+    return profile

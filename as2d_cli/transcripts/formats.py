@@ -1,0 +1,216 @@
+"""Turn a transcript into the text of each output format.
+
+Every format is a function from a Transcript to a str that ends in a newline (or is empty), entered in
+`FORMATS`; its name is also the extension of its files.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from as2d_cli.domain.types import Segment, Transcript, Word
+
+SCHEMA_VERSION = 1
+"""Of the JSON formats; raised when a key changes its meaning or goes."""
+
+_FRAME_S = 0.01
+_OBEYED = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # those below space are always escaped in JSON
+
+
+def format_time(seconds: float, mark: str) -> str:
+    """Return HH:MM:SS and milliseconds after `mark`; hours always, some players drop cues without.
+
+    >>> format_time(3661.5, ",")
+    '01:01:01,500'
+    """
+    minutes, milliseconds = divmod(_milliseconds(seconds), 60_000)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:02d}:{minutes:02d}:{milliseconds // 1000:02d}{mark}{milliseconds % 1000:03d}"
+
+
+def clock(seconds: float) -> str:
+    """Return a time as people write it: minutes and whole seconds, and hours where there are.
+
+    >>> clock(75), clock(3675)
+    ('1:15', '1:01:15')
+    """
+    minutes, rest = divmod(round(max(seconds, 0.0)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _subtitles(transcript: Transcript) -> Iterator[tuple[Segment, str]]:
+    """Yield the cues that have text, and that text in its lines."""
+    if transcript.cues is None:
+        yield from _lines(transcript)
+        return
+    for cue in transcript.cues:
+        lines = (" ".join(line.split()) for line in cue.text.split("\n"))
+        if text := "\n".join(filter(None, lines)):
+            yield cue, text
+
+
+def _lines(transcript: Transcript) -> Iterator[tuple[Segment, str]]:
+    """Yield the segments that have text, and that text on one line."""
+    for segment in transcript.segments:
+        text = " ".join(segment.text.split())
+        if text:
+            yield segment, text
+
+
+def write_txt(transcript: Transcript) -> str:
+    """Return the plain text."""
+    text = transcript.text.strip()
+    return f"{text}\n" if text else ""
+
+
+def write_srt(transcript: Transcript) -> str:
+    """Return SubRip subtitles, one cue per segment unless laid out otherwise."""
+    return "\n".join(
+        f"{number}\n{_times(segment, ',')}\n{_cue(text)}\n"
+        for number, (segment, text) in enumerate(_subtitles(transcript), start=1)
+    )
+
+
+def write_vtt(transcript: Transcript) -> str:
+    """Return WebVTT subtitles, one cue per segment unless laid out otherwise; valid also without any."""
+    cues = (f"{_times(segment, '.')}\n{_escaped(_cue(text))}\n" for segment, text in _subtitles(transcript))
+    return "\n".join(["WEBVTT\n", *cues])
+
+
+def _times(cue: Segment, mark: str) -> str:
+    """Return when a cue is shown: for a moment at least, as WebVTT wants it (W3C, section 4.1)."""
+    start_s = _milliseconds(cue.start_s) / 1000
+    return f"{format_time(start_s, mark)} --> {format_time(max(cue.end_s, start_s + 0.001), mark)}"
+
+
+def _cue(text: str) -> str:
+    """Return `text` without the arrow that would be read as the times of another cue."""
+    return re.sub("--+>", "->", text)
+
+
+def _escaped(text: str) -> str:
+    """Return `text` with what WebVTT takes for markup escaped (W3C WebVTT, section 4.2.2)."""
+    return text.replace("&", "&amp;").replace("<", "&lt;")
+
+
+def write_tsv(transcript: Transcript) -> str:
+    """Return `start end text` in tab-separated columns, times in whole milliseconds, as Whisper does."""
+    return "start\tend\ttext\n" + "".join(
+        f"{_milliseconds(segment.start_s)}\t{_milliseconds(segment.end_s)}\t{text}\n"
+        for segment, text in _lines(transcript)
+    )
+
+
+def write_csv(transcript: Transcript) -> str:
+    """Return `start,end,text`, quoted by RFC 4180, times in whole milliseconds, as whisper.cpp does."""
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(["start", "end", "text"])
+    for segment, text in _lines(transcript):
+        writer.writerow([_milliseconds(segment.start_s), _milliseconds(segment.end_s), text])
+    return table.getvalue()
+
+
+def write_lrc(transcript: Transcript) -> str:
+    """Return lyrics lines, `[mm:ss.xx]text`; minutes grow beyond 99 as players expect."""
+    lines = []
+    for segment, text in _lines(transcript):
+        minutes, hundredths = divmod(_milliseconds(segment.start_s) // 10, 6000)
+        lines.append(f"[{minutes:02d}:{hundredths // 100:02d}.{hundredths % 100:02d}]{text}\n")
+    return "".join(lines)
+
+
+def write_json(transcript: Transcript) -> str:
+    """Return everything known, in a superset of Whisper's JSON."""
+    return to_json(document(transcript), indent=2) + "\n"
+
+
+def write_jsonl(transcript: Transcript) -> str:
+    """Return one line per segment, each as in the JSON format."""
+    return "".join(to_json(segment) + "\n" for segment in document(transcript)["segments"])
+
+
+def document(transcript: Transcript) -> dict[str, Any]:
+    """Return what the JSON format holds, as plain values."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "text": transcript.text,
+        "language": transcript.language,
+        "duration": _rounded(transcript.duration_s),
+        "task": transcript.task,
+        "model": transcript.target,
+        "drafter": transcript.drafter,
+        "segments": [_segment(number, segment) for number, segment in enumerate(transcript.segments)],
+    }
+
+
+def _segment(number: int, segment: Segment) -> dict[str, Any]:
+    """Return Whisper's keys. What greedy decoding has no figure for is null; temperature is always 0."""
+    fields: dict[str, Any] = {
+        "id": number,
+        "seek": int(segment.start_s / _FRAME_S),
+        "start": _rounded(segment.start_s),
+        "end": _rounded(segment.end_s),
+        "text": segment.text,
+        "tokens": [int(token) for token in segment.tokens],
+        "temperature": 0.0,
+        "avg_logprob": None,
+        "compression_ratio": _compression_ratio(segment.text),
+        "no_speech_prob": None,
+    }
+    if segment.words:
+        fields["words"] = [_word(word) for word in segment.words]
+    return fields
+
+
+def _word(word: Word) -> dict[str, Any]:
+    return {
+        "word": word.text,
+        "start": _rounded(word.start_s),
+        "end": _rounded(word.end_s),
+        "probability": None if word.probability is None else float(word.probability),
+    }
+
+
+def _rounded(seconds: float) -> float:
+    return round(float(seconds), 3)
+
+
+def _compression_ratio(text: str) -> float:
+    """Return Whisper's measure of repetition: bytes of text per byte of it compressed by zlib."""
+    data = text.encode("utf-8", "ignore")
+    return len(data) / len(zlib.compress(data))
+
+
+def to_json(value: object, indent: int | None = None) -> str:
+    """Return JSON as people read it, but with what a terminal obeys escaped; the value is the same."""
+    # allow_nan=False: NaN is no JSON, and no figure here may be one.
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+FORMATS: dict[str, Callable[[Transcript], str]] = {
+    "txt": write_txt,
+    "srt": write_srt,
+    "vtt": write_vtt,
+    "tsv": write_tsv,
+    "json": write_json,
+    "jsonl": write_jsonl,
+    "csv": write_csv,
+    "lrc": write_lrc,
+}
+"""Name and extension of each format, and what writes it."""
+
+SUBTITLES = frozenset({"srt", "vtt"})
+"""Formats that show cues, which can be laid out."""

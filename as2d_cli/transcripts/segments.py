@@ -1,0 +1,210 @@
+"""Turn what a model made of each window into the text and the timed segments of the file. Pure functions.
+
+How segments are laid out in lines of a subtitle is a matter of `subtitles`.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from as2d_cli.domain.types import Segment, Span, WindowResult, Word
+
+_SENTENCE_ENDS = frozenset(".?!…。？！．｡؟۔।॥")  # noqa: RUF001
+_CLAUSE_ENDS = frozenset(",;:—–、，；：､،؛")  # noqa: RUF001
+_CLOSING = "\"'”’»)]}」』）】》〉"  # noqa: RUF001
+_TITLES = frozenset({"mr.", "mrs.", "ms.", "dr.", "st.", "prof.", "vs."})
+_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
+"""Scripts written without spaces between words, by the first word of their characters' names. Not Hangul."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentLimits:
+    """When to end a segment. The maxima hold for every segment of more than one word."""
+
+    max_words: int = 30
+    max_s: float = 10.0
+    pause_s: float = 0.8
+    """A silence between words at least this long ends a segment, unless it sets off a fragment."""
+    fragment_s: float = 1.0
+    """What is shorter cannot be read as a subtitle, and stays with the rest of its sentence."""
+    hesitation_s: float = 3.0
+    """But not across a silence of this length."""
+
+
+_DEFAULT_LIMITS = SegmentLimits()
+
+
+def segment(
+    parts: Iterable[tuple[Span, WindowResult]],
+    duration_s: float,
+    limits: SegmentLimits = _DEFAULT_LIMITS,
+) -> tuple[Segment, ...]:
+    """Return the segments of a file, each word of each window once and in order.
+
+    Times are seconds in the file, 0 <= start <= end <= `duration_s`, and never go back: a model's times
+    are trusted only as far as that. A segment ends at the end of a sentence, at a long pause (but no pause
+    leaves a word alone) and where `limits` say, if possible after a comma. A window that has text but no
+    words makes one segment.
+    """
+    found: list[Segment] = []
+    words: list[Word] = []
+    now_s = 0.0
+    for window, result in parts:
+        if not result.words:
+            found += _segments(words, limits)
+            words = []
+            text = result.text.strip()
+            if text:
+                start_s = min(max(now_s, window.start_s), duration_s)
+                now_s = min(max(start_s, window.end_s), duration_s)
+                found.append(Segment(start_s, now_s, text, tokens=result.tokens))
+            continue
+        for word in _set_off(result.words):
+            start_s, now_s = _within(word, window, now_s, duration_s)
+            words.append(replace(word, start_s=start_s, end_s=now_s))
+    return (*found, *_segments(words, limits))
+
+
+def _set_off(words: Sequence[Word]) -> Iterator[Word]:
+    """Yield the words of a window, the first with a space before it if its script has such."""
+    for position, word in enumerate(words):
+        apart = position or not word.text or starts_word(word)
+        yield word if apart else replace(word, text=" " + word.text)
+
+
+def _within(word: Word, window: Span, earliest_s: float, duration_s: float) -> tuple[float, float]:
+    """Return the word's times in the file, inside its window and not before `earliest_s`."""
+    latest_s = min(window.end_s, duration_s)
+    start_s = min(max(window.start_s + word.start_s, window.start_s, earliest_s), max(latest_s, earliest_s))
+    end_s = min(max(window.start_s + word.end_s, start_s), max(latest_s, start_s))
+    return start_s, end_s
+
+
+def _segments(words: Sequence[Word], limits: SegmentLimits) -> Iterator[Segment]:
+    """Group timed words of the file into segments."""
+    for phrase in _whole(_phrases(words, limits), limits):
+        for chunk in _fitting(phrase, limits):
+            yield _as_segment(chunk)
+
+
+def _phrases(words: Sequence[Word], limits: SegmentLimits) -> Iterator[Sequence[Word]]:
+    """Divide words at the ends of sentences and at pauses."""
+    begin = 0
+    for end in range(1, len(words)):
+        if _silence_s(words[end - 1], words[end]) >= limits.pause_s or _ends(words[end - 1], words[end]):
+            yield words[begin:end]
+            begin = end
+    if words:
+        yield words[begin:]
+
+
+def _whole(phrases: Iterable[Sequence[Word]], limits: SegmentLimits) -> Iterator[list[Word]]:
+    """Join fragments to their sentences again; what is too long then is divided at a better place."""
+    whole: list[Word] = []
+    for phrase in phrases:
+        if whole and not _belongs(whole, phrase, limits):
+            yield whole
+            whole = []
+        whole.extend(phrase)
+    if whole:
+        yield whole
+
+
+def _belongs(before: Sequence[Word], after: Sequence[Word], limits: SegmentLimits) -> bool:
+    """Tell whether one of two phrases is a fragment that the other may take in."""
+    return (
+        min(_length_s(before), _length_s(after)) < limits.fragment_s
+        and _silence_s(before[-1], after[0]) < limits.hesitation_s
+        and not _ends(before[-1], after[0])
+    )
+
+
+def _length_s(words: Sequence[Word]) -> float:
+    return words[-1].end_s - words[0].start_s
+
+
+def _silence_s(word: Word, following: Word) -> float:
+    return following.start_s - word.end_s
+
+
+def _ends(word: Word, following: Word) -> bool:
+    """Tell whether a sentence ends between two words."""
+    text = word.text.strip().rstrip(_CLOSING)
+    if text[-1:] not in _SENTENCE_ENDS:
+        return False
+    if not text[-1].isascii():
+        return True
+    # "3.14", "e.g. this", "J. Smith", "Dr. Smith": not every full stop ends a sentence.
+    begins = following.text[:1].isspace() and not following.text.strip()[:1].islower()
+    initial = len(text) == 2 and text[0].isalpha() and text != "I."
+    return begins and not (text[-1] == "." and (initial or text.lower() in _TITLES))
+
+
+def _fitting(words: Sequence[Word], limits: SegmentLimits) -> Iterator[Sequence[Word]]:
+    """Divide one sentence into pieces within the limits, as few as the search for a good place allows."""
+    while words:
+        count = _longest(words, limits)
+        if count < len(words):
+            count = _best_break(words, count)
+        yield words[:count]
+        words = words[count:]
+
+
+def _longest(words: Sequence[Word], limits: SegmentLimits) -> int:
+    """Return how many of the first words fit; at least one."""
+    start_s = words[0].start_s
+    count = 1
+    while count < min(len(words), limits.max_words) and words[count].end_s - start_s <= limits.max_s:
+        count += 1
+    return count
+
+
+def _best_break(words: Sequence[Word], count: int) -> int:
+    """Return where to end a piece of at most `count` words: after the last clause of its second half.
+
+    Without one, at the longest pause there; never inside what is written as one word.
+    """
+    places = [n for n in range(max(1, count // 2), count + 1) if starts_word(words[n])] or [count]
+    clauses = [n for n in places if words[n - 1].text.rstrip()[-1:] in _CLAUSE_ENDS]
+    if clauses:
+        return clauses[-1]
+    return max(places, key=lambda n: (words[n].start_s - words[n - 1].end_s, n))
+
+
+def starts_word(word: Word) -> bool:
+    """Tell whether a line may begin with `word`: it has a space before it, or its script needs none."""
+    return word.text[:1].isspace() or _is_unspaced(word.text[:1])
+
+
+def _as_segment(words: Sequence[Word]) -> Segment:
+    text = "".join(word.text for word in words).strip()
+    tokens = tuple(token for word in words for token in word.tokens)
+    return Segment(words[0].start_s, words[-1].end_s, text, tuple(words), tokens)
+
+
+def join_texts(texts: Iterable[str]) -> str:
+    """Join the texts of consecutive windows into that of the file.
+
+    One space goes between two windows, none between characters of scripts written without spaces.
+
+    >>> join_texts([" And so,", "", " my fellow Americans."])
+    'And so, my fellow Americans.'
+    >>> join_texts(["今日は、", "いい天気です。"])
+    '今日は、いい天気です。'
+    """
+    joined = ""
+    for text in map(str.strip, texts):
+        if joined and text and not (_is_unspaced(joined[-1]) and _is_unspaced(text[0])):
+            joined += " "
+        joined += text
+    return joined
+
+
+def _is_unspaced(character: str) -> bool:
+    """Tell whether `character` (one, or none) belongs to a script without spaces between words."""
+    if not character or character.isascii():
+        return False
+    name = unicodedata.name(character, "")
+    return name.startswith((*_UNSPACED, "IDEOGRAPHIC", "FULLWIDTH", "HALFWIDTH"))

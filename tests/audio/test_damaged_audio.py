@@ -1,0 +1,46 @@
+"""A few of the damaged files of `measure/fuzz_audio.py`, which reads as many as one likes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+FUZZ = Path(__file__).parents[2] / "tools" / "fuzz" / "fuzz_audio.py"
+
+
+def test_damaged_files_give_audio_or_an_error_and_never_crash_or_hang():
+    ended = subprocess.run(
+        [sys.executable, FUZZ, "--inputs", "300", "--first", "1000000", "--jobs", "1"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stdout.startswith("300 inputs from ")
+
+
+def test_what_is_no_audio_error_is_a_finding(tmp_path):
+    """The search must be able to find something."""
+    broken = tmp_path / "as2d_cli"
+    broken.mkdir()
+    (broken / "__init__.py").touch()
+    (broken / "errors.py").write_text("class AudioError(Exception):\n    message = ''\n")
+    (broken / "audio.py").write_text(
+        "import os\n"
+        "def open_audio(path):\n"
+        "    size = os.path.getsize(path)\n"
+        "    if size % 3 == 0:\n"
+        "        os.abort()\n"
+        "    raise ValueError(size)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, FUZZ, "--inputs", "8", "--jobs", "1"],
+        env={"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )
+    assert ended.returncode == 1
+    assert "crash: exit code -6" in ended.stdout
+    assert "ValueError" in ended.stdout

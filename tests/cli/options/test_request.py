@@ -1,0 +1,140 @@
+"""What the options of a run mean, without running anything."""
+
+import os
+
+import pytest
+
+from as2d_cli.batch.request import ClusterChoice
+from as2d_cli.cli.options.parameters import BatchOptions
+from as2d_cli.cli.options.request import batch_request, read_list
+from as2d_cli.decoding.controller import MAX_CANDIDATES
+from as2d_cli.domain.errors import RequestError
+
+
+def request(scripted, **options):
+    return batch_request(BatchOptions(files=["a.wav"], given=frozenset(options), **options))[0]
+
+
+def test_nothing_said_of_drafts_leaves_it_to_the_device(scripted):
+    plain = request(scripted)
+    assert (plain.auto_budget, plain.memory_limit_bytes) == (True, None)
+    assert (plain.decode.draft_tokens, plain.decode.cap) == (None, MAX_CANDIDATES)
+    assert request(scripted, budget="auto").auto_budget
+
+
+@pytest.mark.parametrize("option", [{"drafter": "hearer"}, {"draft_tokens": "3"}, {"compare": True}])
+def test_whoever_asks_for_drafts_gets_them(scripted, option):
+    chosen = request(scripted, **option)
+    assert not chosen.auto_budget
+    assert chosen.drafter is not None
+
+
+@pytest.mark.parametrize("number", [1, 5, 64])
+def test_a_budget_is_the_most_a_step_may_verify_and_asks_no_profile(scripted, number):
+    chosen = request(scripted, budget=str(number))
+    assert (chosen.auto_budget, chosen.decode.cap) == (False, number)
+    assert chosen.decode.policy().cap == number
+    assert chosen.drafter is not None
+
+
+def test_a_budget_of_nothing_needs_no_drafter(scripted):
+    chosen = request(scripted, budget="0", drafter="hearer")
+    assert (chosen.drafter, chosen.auto_budget) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("600MB", 600_000_000),
+        ("600m", 600_000_000),
+        ("1.5GB", 1_500_000_000),
+        ("1.5 GiB", 1_610_612_736),
+        ("2gi", 2_147_483_648),
+        ("64kB", 64_000),
+        ("800000000", 800_000_000),
+        (" 1g ", 1_000_000_000),
+    ],
+)
+def test_sizes_are_read_as_people_write_them(scripted, text, size):
+    assert request(scripted, memory_limit=text).memory_limit_bytes == size
+
+
+@pytest.mark.parametrize(
+    "text", ["", "MB", "-1GB", "1.5.5GB", "1TB", "0", "0.1", "600 mega", "٣GB", "1e9", "9" * 400]
+)
+def test_what_is_no_size_is_refused_with_an_example(scripted, text):
+    with pytest.raises(RequestError, match="--memory-limit cannot be") as refused:
+        request(scripted, memory_limit=text)
+    assert "600MB" in refused.value.hint
+
+
+@pytest.mark.parametrize("text", ["-1", "65", "many", "1.5", "", "9" * 5000])
+def test_what_is_no_budget_is_refused_with_the_range(scripted, text):
+    with pytest.raises(RequestError, match="--budget cannot be") as refused:
+        request(scripted, budget=text)
+    assert "from 0 to 64" in refused.value.hint
+
+
+def test_the_context_becomes_an_option_of_the_target_alone(monkeypatch):
+    monkeypatch.delenv("AS2D_MODELS", raising=False)
+    asked = request(None, context="fitted")
+    assert asked.target.options["context"] == "fitted"
+    assert "context" not in asked.drafter.options
+    assert request(None).target.options.get("context") is None
+
+
+def test_a_context_makes_outputs_of_another_one_stale(monkeypatch):
+    monkeypatch.delenv("AS2D_MODELS", raising=False)
+    kept, changed = (
+        request(None, output_format="txt", **context).recipes() for context in ({}, {"context": "fitted"})
+    )
+    assert kept["txt"] != changed["txt"]
+
+
+@pytest.mark.parametrize(
+    ("context", "message"), [("half", "no context 'half'"), ("fitted", "'speaker' has only one context")]
+)
+def test_a_context_that_does_not_exist_or_not_for_the_model_is_refused(scripted, context, message):
+    with pytest.raises(RequestError, match=message):
+        request(scripted, context=context)
+
+
+def test_where_to_run_is_this_machine_unless_ray_is_asked_for(scripted):
+    assert request(scripted).cluster is None
+    assert request(scripted, engine="ray").cluster == ClusterChoice(None, None)
+    chosen = request(scripted, engine="ray", address="head:6379", threads=3)
+    assert chosen.cluster == ClusterChoice("head:6379", 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"engine": "slurm"}, "there is no engine 'slurm'"),
+        ({"address": "head:6379"}, "--address does nothing without a cluster"),
+    ],
+)
+def test_engines_that_do_not_exist_and_options_that_are_not_for_them_are_refused(scripted, options, message):
+    with pytest.raises(RequestError, match=message):
+        request(scripted, **options)
+
+
+@pytest.mark.parametrize(
+    ("content", "null", "names"),
+    [
+        (b"a.wav\n\nb b.wav \n  \n#c.wav", False, ["a.wav", "b b.wav ", "#c.wav"]),
+        (b"\xef\xbb\xbfa.wav\r\nb.wav\r\n", False, ["a.wav", "b.wav"]),
+        (b"a\nb.wav\0c.wav\0", True, ["a\nb.wav", "c.wav"]),
+        (b"\xff.wav\n", False, [os.fsdecode(b"\xff.wav")]),
+        (b"", False, []),
+    ],
+)
+def test_a_list_has_one_path_a_line(tmp_path, content, null, names):
+    (tmp_path / "list").write_bytes(content)
+    assert read_list(str(tmp_path / "list"), null=null) == names
+
+
+def test_a_list_that_cannot_be_read_is_a_usage_error(tmp_path):
+    with pytest.raises(RequestError, match="the list cannot be read: No such file"):
+        read_list(str(tmp_path / "gone"))
+    with pytest.raises(RequestError, match="--questions is empty"):
+        read_list("", option="questions")

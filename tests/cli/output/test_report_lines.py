@@ -1,0 +1,123 @@
+"""The report as text: figures said plainly."""
+
+from dataclasses import replace
+
+import pytest
+
+from as2d_cli.batch.report import RunReport
+from as2d_cli.cli.output.report_lines import lines_of
+from as2d_cli.domain.types import DecodeStats
+from as2d_cli.engine.comparison import Comparison
+from as2d_cli.profile.plan import Budget
+
+STATS = DecodeStats(
+    tokens=100, steps=25, proposed=120, accepted=75, drafted=130, encode_s=2.0, verify_s=4.0, control_s=0.5
+)
+RUN = RunReport("base", "tiny", files=3, done=3, audio_s=60.0, wall_s=10.0, load_s=1.5, stats=STATS)
+
+
+def with_comparison(**fields):
+    found = Comparison(**({"windows": 4, "identical": 4, "drafted_s": 10.0, "plain_s": 12.0} | fields))
+    return RunReport(
+        "base", "tiny", files=1, done=1, audio_s=60.0, wall_s=10.0, stats=STATS, comparison=found
+    )
+
+
+def test_the_lines_say_what_was_done_and_how_fast():
+    assert lines_of(RUN) == [
+        "3 of 3 files done",
+        "60.0 s of audio in 10.0 s (6.0x real time), models loaded in 1.5 s",
+        "target base, drafter tiny: 4.00 tokens per step, 62% of proposed tokens accepted",
+        "time: encode 20%, verify 40%, control 5%, wait 35%",
+    ]
+
+
+def test_failures_skips_and_interruption_are_in_the_first_line():
+    report = RunReport("base", None, files=5, done=1, skipped=1, failed=2, interrupted=True)
+    assert lines_of(report) == ["interrupted: 1 of 5 files done, 1 skipped, 2 failed"]
+
+
+def test_one_file_is_not_called_files():
+    assert lines_of(RunReport("base", None, files=1, done=1)) == ["1 of 1 file done"]
+
+
+@pytest.mark.parametrize(
+    ("drafter", "lost", "proposed", "said"),
+    [
+        (None, False, 0, "drafter none"),
+        ("tiny", False, 0, "drafter tiny (unused)"),
+        ("tiny", True, 0, "drafter tiny (lost) (unused)"),
+        ("tiny", True, 10, "drafter tiny (lost): 4.00 tokens per step, 50% of proposed tokens accepted"),
+    ],
+)
+def test_what_became_of_the_drafter_is_said(drafter, lost, proposed, said):
+    stats = DecodeStats(tokens=8, steps=2, proposed=proposed, accepted=proposed // 2)
+    report = RunReport("base", drafter, drafter_lost=lost, files=1, done=1, wall_s=1.0, stats=stats)
+    assert lines_of(report)[2] == f"target base, {said}"
+
+
+@pytest.mark.parametrize(
+    ("plain_s", "said"),
+    [
+        (12.0, "1.20x (faster than target-only)"),
+        (9.3, "0.93x (slower than target-only)"),
+        (10.01, "1.00x (no faster than target-only)"),
+    ],
+)
+def test_a_speedup_is_said_plainly_whatever_it_is(plain_s, said):
+    line = lines_of(with_comparison(plain_s=plain_s, slower=1))[-1]
+    assert line == f"compare: speedup {said}, 10.0 s against {plain_s:.1f} s; 1 window slower"
+
+
+def test_identical_windows_are_counted():
+    report = with_comparison()
+    assert "compare: identical, 4 of 4 windows the same text" in lines_of(report)
+
+
+def test_a_difference_cannot_be_overlooked():
+    report = replace(with_comparison(identical=3), differing=("a.wav at 30.0 s",))
+    assert "compare: NOT IDENTICAL, 3 of 4 windows the same text" in lines_of(report)
+    assert lines_of(report)[-1] == "DIFFERENT TEXT with drafts: a.wav at 30.0 s"
+
+
+def test_a_window_that_failed_one_way_leaves_the_comparison_in_doubt():
+    report = with_comparison(undecided=1)
+    assert "compare: 1 window FAILED one of the two ways" in lines_of(report)
+
+
+CHOSEN = Budget(
+    True, "drafts would save 20%", "hearer", cap=7, decode_threads=1, saving=0.25, plain_s=1.2, drafted_s=0.9
+)
+
+
+def budget_line(**given):
+    report = RunReport("speaker", "hearer", budget=CHOSEN, stats=DecodeStats(wall_s=8.1), **given)
+    return next(line for line in lines_of(report) if line.startswith("chosen for this device"))
+
+
+def test_what_was_predicted_stands_beside_what_was_measured():
+    assert budget_line(predicted_plain_s=10.0) == (
+        "chosen for this device: hearer, up to 7 draft tokens per step, passes on 1 thread: "
+        "drafts would save 20%; predicted 7.5 s, without drafts 10.0 s, measured 8.1 s"
+    )
+
+
+def test_without_drafts_only_plain_decoding_was_predicted():
+    report = RunReport(
+        "speaker",
+        "hearer",
+        budget=Budget(False, "drafts would cost 20%"),
+        stats=DecodeStats(wall_s=10.4),
+        predicted_plain_s=10.0,
+    )
+    assert (
+        "chosen for this device: no drafts: drafts would cost 20%; predicted without drafts 10.0 s, "
+        "measured 10.4 s"
+    ) in lines_of(report)
+
+
+def test_drafts_that_were_stopped_are_told_of():
+    assert budget_line(predicted_plain_s=10.0, paused_windows=32).endswith(
+        "; 32 windows without drafts, which had come to cost time"
+    )
+    assert "windows without drafts" not in budget_line()

@@ -1,0 +1,52 @@
+"""Languages as people type them."""
+
+import pytest
+
+from as2d_cli.domain.errors import RequestError
+from as2d_cli.domain.languages import LANGUAGES, language_code
+
+
+def test_whisper_has_a_hundred_languages():
+    assert len(LANGUAGES) == 100
+    assert LANGUAGES["haw"] == "hawaiian"
+    assert LANGUAGES["ht"] == "haitian creole"
+
+
+@pytest.mark.parametrize(
+    ("typed", "code"),
+    [
+        ("de", "de"),
+        ("DE", "de"),
+        ("German", "de"),
+        ("haitian_creole", "ht"),
+        ("Mandarin", "zh"),
+        ("yue", "yue"),
+    ],
+)
+def test_codes_and_english_names_are_understood_in_any_case(typed, code):
+    assert language_code(typed) == code
+
+
+def test_auto_means_that_the_language_is_detected():
+    assert language_code("Auto") is None
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [("germn", "german (de)"), ("frensh", "french (fr)"), ("en-US", "a code like en"), ("", "auto")],
+)
+def test_a_typo_gets_a_suggestion(typed, hint):
+    with pytest.raises(RequestError) as caught:
+        language_code(typed)
+    assert hint in caught.value.hint
+
+
+def test_every_code_of_the_default_target_is_known():
+    # Of multilingual Whisper's tokenizer, in its order; the newest models add Cantonese.
+    codes = (
+        "en zh de es ru ko fr ja pt tr pl ca nl ar sv it id hi fi vi he uk el ms cs ro da hu ta no th "
+        "ur hr bg lt la mi ml cy sk te fa lv bn sr az sl kn et mk br eu is hy ne mn bs kk sq sw gl mr "
+        "pa si km sn yo so af oc ka be tg sd gu am yi lo uz fo ht ps tk nn mt sa lb my bo tl mg as tt "
+        "haw ln ha ba jw su yue "
+    )
+    assert list(LANGUAGES) == codes.split()
