@@ -23,6 +23,7 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from as2d_cli.batch.inputs import find_inputs
+from as2d_cli.batch.local import local_executor
 from as2d_cli.batch.outputs import output_folder
 from as2d_cli.batch.request import (
     BatchRequest,
@@ -33,6 +34,7 @@ from as2d_cli.batch.request import (
     with_context,
 )
 from as2d_cli.batch.run import Batch
+from as2d_cli.batch.work import StartExecutor
 from as2d_cli.domain.languages import AUTO, language_code
 from as2d_cli.models.registry import load_registry
 from as2d_cli.system.device import usable_threads
@@ -105,7 +107,7 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
         cluster=cluster_choice(engine, address, threads),
     )
     fill_closed()
-    yield from _ended_at_exit(Batch(request).run())
+    yield from _ended_at_exit(Batch(request, start=executor_for(request)).run())
 
 
 def _ended_at_exit(outcomes: Generator[FileOutcome, None, None]) -> Generator[FileOutcome, None, None]:
@@ -120,3 +122,12 @@ def _ended_at_exit(outcomes: Generator[FileOutcome, None, None]) -> Generator[Fi
         yield from outcomes
     finally:
         atexit.unregister(end)
+
+
+def executor_for(request: BatchRequest) -> StartExecutor:
+    """Return what starts the engines that a request is for: one here, or those of a Ray cluster."""
+    if request.cluster is None:
+        return local_executor
+    from as2d_cli.cluster.executor import ray_executor  # here: only a cluster needs Ray
+
+    return ray_executor

@@ -6,15 +6,15 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, product
-from typing import TYPE_CHECKING
 
 from as2d_cli.ask.retrieval import is_found
-from as2d_cli.ask.run import Asking
+from as2d_cli.ask.run import AskRun
 from as2d_cli.ask.types import NOTHING_FOUND, Answer, AskRequest
 from as2d_cli.batch.display import Display
 from as2d_cli.batch.inputs import Input
+from as2d_cli.batch.local import local_executor
 from as2d_cli.batch.pipeline import FileWork, Pipeline
-from as2d_cli.cluster.messages import Decoded, Item
+from as2d_cli.batch.work import Decoded, Executor, Item, StartExecutor
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.domain.errors import RequestError
 from as2d_cli.domain.types import Request, WindowResult
@@ -22,33 +22,31 @@ from as2d_cli.engine.comparison import Compared, Comparison
 from as2d_cli.engine.engine import Engine
 from as2d_cli.system.printable import printable
 
-if TYPE_CHECKING:
-    from as2d_cli.cluster.executor import Fleet
 
-
-class Hearing(Asking):
+class AskFromAudio(AskRun):
     """A run in which the target listens and answers at once."""
 
-    def __init__(self, request: AskRequest, display: Display | None = None) -> None:
-        """Prepare."""
+    def __init__(
+        self, request: AskRequest, display: Display | None = None, start: StartExecutor = local_executor
+    ) -> None:
+        """Prepare; `start` starts the engines of a cluster, where one is asked for."""
+        self._start = start
         super().__init__(request, len(request.listening.inputs), display)
         self._compared: Compared | None = None
-        self._fleet: Fleet | None = None
+        self._executor: Executor | None = None
 
     @property
     def _found(self) -> Comparison | None:
-        if self._fleet is not None and self._request.compare:
-            return self._fleet.comparison
+        if self._executor is not None and self._request.compare:
+            return self._executor.comparison
         return self._compared.found if self._compared else None
 
     def run(self) -> Generator[Answer, None, None]:
-        """Yield the answers as `Asking.run`, of whichever engines are asked for."""
+        """Yield the answers as `AskRun.run`, of whichever engines are asked for."""
         yield from super().run() if self._request.listening.cluster is None else self._counted(self._far())
 
     def _far(self) -> Iterator[Answer]:
         """Ask the engines of a cluster everything at once; yield the answers in order."""
-        from as2d_cli.cluster.executor import fleet  # here: only this engine needs Ray
-
         asked, listening = self._request, self._request.listening
         wanted = replace(
             listening,
@@ -64,8 +62,8 @@ class Hearing(Asking):
             for number, (one, question) in enumerate(pairs)
         ]
         self._asked = [f"{printable(item.input.path)}: {item.question}" for item in items]
-        with fleet(wanted, self._display) as self._fleet:
-            engines = self._fleet
+        with self._start(wanted, self._display) as self._executor:
+            engines = self._executor
             first, load_s = engines.await_first()
             self._check(first.spec)
             self._report = replace(self._report, load_s=load_s)

@@ -13,12 +13,14 @@ from dataclasses import replace
 import numpy as np
 
 from as2d_cli.ask.retrieval import Passage, choose, rests_on
-from as2d_cli.ask.run import Asking
+from as2d_cli.ask.run import AskRun
 from as2d_cli.ask.types import NOTHING_FOUND, Answer, AskRequest
 from as2d_cli.batch.display import Display
+from as2d_cli.batch.local import local_executor
 from as2d_cli.batch.report import RunReport
 from as2d_cli.batch.request import FileOutcome
 from as2d_cli.batch.run import Batch
+from as2d_cli.batch.work import StartExecutor
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.domain.errors import RequestError
 from as2d_cli.domain.types import Request, Window, WindowResult
@@ -30,12 +32,14 @@ from as2d_cli.system.printable import printable
 _NOTHING_ELSE = Request(task="ask", question="?", passage="")
 
 
-class Reading(Asking):
+class AskFromTranscript(AskRun):
     """A run in which the target reads transcripts."""
 
-    def __init__(self, request: AskRequest, display: Display | None = None) -> None:
-        """Prepare. Raises `RequestError`, before any work."""
-        self._batch = Batch(request.listening, display)
+    def __init__(
+        self, request: AskRequest, display: Display | None = None, start: StartExecutor = local_executor
+    ) -> None:
+        """Prepare; `start` starts what listens. Raises `RequestError`, before any work."""
+        self._batch = Batch(request.listening, display, start)
         super().__init__(request, self._batch.report().files, display)
         self._runner: Engine | Compared | None = None
 
@@ -80,9 +84,9 @@ class Reading(Asking):
 
     def _task(self, outcome: FileOutcome, question: str, passage: Passage) -> WindowTask:
         request = Request(task="ask", question=question, passage=passage.text)
-        settled = None if passage.segments else WindowResult(NOTHING_FOUND, (), None)
+        known_result = None if passage.segments else WindowResult(NOTHING_FOUND, (), None)
         self._asked.append(f"{printable(outcome.source)}: {question}")
-        return WindowTask(len(self._asked) - 1, _nothing(), request, settled)
+        return WindowTask(len(self._asked) - 1, _nothing(), request, known_result)
 
 
 class _Cutter:

@@ -17,7 +17,7 @@ from as2d_cli.engine.comparison import Comparison
 from as2d_cli.engine.engine import Engine
 
 
-class Asking(ABC):
+class AskRun(ABC):
     """One run. `report` can be asked for at any time, also after an interruption."""
 
     def __init__(self, request: AskRequest, files: int, display: Display | None = None) -> None:

@@ -12,7 +12,7 @@ from av.audio.plane import AudioPlane
 from numpy.typing import NDArray
 
 from as2d_cli.audio.readers import Chunk, NoAudioStreamError, UnreadableError
-from as2d_cli.audio.sources import reason
+from as2d_cli.domain.errors import reason
 
 _TITLES_ASIDE: dict[str, Any] = (
     {"metadata_errors": "ignore"} if int(av.__version__.partition(".")[0]) < 19 else {}

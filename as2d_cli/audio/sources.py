@@ -15,16 +15,11 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from as2d_cli.domain.errors import AudioError
+from as2d_cli.domain.errors import AudioError, reason
 from as2d_cli.system.addresses import address
 from as2d_cli.system.printable import printable
 from as2d_cli.system.remote_files import copy
 from as2d_cli.system.special_files import open_at_once, pieces
-
-
-def reason(error: Exception) -> str:
-    """Return why the operating system or a library refused, without its path and number."""
-    return getattr(error, "strerror", None) or str(error)
 
 
 class Opened(NamedTuple):

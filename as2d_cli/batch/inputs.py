@@ -16,9 +16,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
-from as2d_cli.audio.sources import copied, reason
+from as2d_cli.audio.sources import copied
 from as2d_cli.audio.stream import open_audio
-from as2d_cli.domain.errors import As2dError, AudioError, RequestError
+from as2d_cli.domain.errors import As2dError, AudioError, RequestError, reason
 from as2d_cli.system.addresses import address, flaw, located
 from as2d_cli.system.printable import printable
 from as2d_cli.system.remote_files import files_in, head, matching

@@ -14,7 +14,7 @@ from as2d_cli.engine.engine import Engine, EngineSettings
 from as2d_cli.engine.messages import DecodeSettings, ModelRef
 from as2d_cli.models import loader, weights
 from as2d_cli.models.registry import ModelEntry
-from as2d_cli.profile.plan import Budget
+from as2d_cli.profile.plan import DraftPlan
 from as2d_cli.profile.selection import Selection
 
 DRAFTER_THREADS = 1
@@ -46,10 +46,10 @@ class Loaded:
     """When loading began, by `time.perf_counter`."""
     selection: Selection | None
     """What chooses; None: nothing is left to choose."""
-    budget: Budget | None
+    budget: DraftPlan | None
     """What was chosen by a stored profile."""
 
-    def settle(self) -> Budget | None:
+    def settle(self) -> DraftPlan | None:
         """Decide what drafts are worth here, if that is not known yet; None: it was not to be decided.
 
         May take 20 s, so whether the run makes sense should be known before. Raises `ModelError`.

@@ -13,15 +13,14 @@ from as2d_cli.batch.report import NodeReport
 from as2d_cli.batch.request import BatchRequest
 from as2d_cli.batch.resume import Stamp, stamp_of
 from as2d_cli.batch.session import Ready, ready
-from as2d_cli.cluster.messages import Decoded, Item
-from as2d_cli.cluster.tracker import Heard
+from as2d_cli.batch.work import Decoded, Heard, Item
 from as2d_cli.engine.comparison import Comparison
 from as2d_cli.engine.engine import WindowOutcome
-from as2d_cli.profile.plan import Budget
+from as2d_cli.profile.plan import DraftPlan
 
 
-class Here:
-    """One engine at work. What it can be asked, a `Fleet` can be asked, too."""
+class LocalExecutor:
+    """One engine at work. What it can be asked, a `RayExecutor` can be asked, too."""
 
     nodes: tuple[NodeReport, ...] = ()
 
@@ -30,7 +29,7 @@ class Here:
         self._ready = ready
 
     @property
-    def budget(self) -> Budget | None:
+    def plan(self) -> DraftPlan | None:
         """What was chosen by this device's profile, if that was left to it."""
         return self._ready.budget
 
@@ -65,14 +64,14 @@ class Here:
 
         def window(work: FileWork, outcome: WindowOutcome) -> None:
             task = outcome.task
-            heard(work.number, task.window.duration_s, outcome.result, silent=task.settled is not None)
+            heard(work.number, task.window.duration_s, outcome.result, silent=task.known_result is not None)
 
         for work in self._ready.pipeline(self._ready.request, window).run(opened()):
             yield work, items[work.number].content(stamps.pop(work.number), work)
 
 
 @contextmanager
-def here(asked: BatchRequest, display: Display) -> Iterator[Here]:
+def local_executor(asked: BatchRequest, display: Display) -> Iterator[LocalExecutor]:
     """Have an engine for what is asked. Raises as `ready`."""
     with ready(asked, display) as one:
-        yield Here(one)
+        yield LocalExecutor(one)

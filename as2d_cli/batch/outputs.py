@@ -16,15 +16,14 @@ from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 
-from as2d_cli.audio.sources import reason
 from as2d_cli.batch.inputs import Input
 from as2d_cli.batch.resume import Content, Record, State, owner, record_of, remember, source_key, state_of
-from as2d_cli.domain.errors import As2dError, OutputError, RequestError
+from as2d_cli.domain.errors import As2dError, OutputError, RequestError, reason
 from as2d_cli.domain.types import Transcript
 from as2d_cli.system.addresses import absolute, address, flaw, located
+from as2d_cli.system.atomic_files import write_text_atomic
 from as2d_cli.system.printable import printable
 from as2d_cli.system.remote_files import reach, read_only
-from as2d_cli.system.text_files import write_atomic
 from as2d_cli.transcripts.formats import FORMATS
 
 _MOST_NAME_BYTES = 255
@@ -62,7 +61,7 @@ class Outputs:
             if content is not None:
                 with suppress(OSError):  # without a record a rerun leaves the file alone: no harm done
                     remember(self._record(path, text, recipes[name], content))
-            write_atomic(path, text)
+            write_text_atomic(path, text)
         return tuple(path for _, path in files)
 
     def _record(self, path: Path, text: str, recipe: str, content: Content) -> Record:

@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from as2d_cli.audio.sources import reason
 from as2d_cli.batch.outputs import Outputs
 from as2d_cli.batch.request import BatchRequest, FileOutcome
 from as2d_cli.batch.resume import State, sweep, sweep_records
-from as2d_cli.domain.errors import AudioError, OutputError
+from as2d_cli.domain.errors import AudioError, OutputError, reason
 from as2d_cli.system.addresses import address
 from as2d_cli.system.printable import printable
 from as2d_cli.system.remote_files import listed
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class PendingFile:
     """An input that has to be transcribed."""
 
     outputs: Outputs
@@ -34,7 +33,7 @@ class Due:
         return self.outputs.source
 
 
-class Agenda:
+class PendingFiles:
     """Tells what is to be done for each input of a request."""
 
     def __init__(self, request: BatchRequest) -> None:
@@ -46,7 +45,7 @@ class Agenda:
         """How the files of each format are made; see `BatchRequest.recipes`."""
         return self._request.recipes()
 
-    def settle(self, outputs: Outputs) -> Due | FileOutcome:
+    def settle(self, outputs: Outputs) -> PendingFile | FileOutcome:
         """Return what is to be done for an input, or its outcome if there is nothing to do or to be had."""
         source, name = outputs.source, outputs.input.name
         if outputs.input.error is not None:
@@ -57,7 +56,7 @@ class Agenda:
             return FileOutcome(source, error=outputs.error)
         try:
             if self._request.overwrite or not any(self._is_there(path) for _, path in outputs.files):
-                return Due(outputs, frozenset(self._request.formats))
+                return PendingFile(outputs, frozenset(self._request.formats))
             return self._compared(outputs)
         except OSError as error:
             message = f"{name}: cannot look for what is there already: {reason(error)}"
@@ -72,7 +71,7 @@ class Agenda:
             self._listed[where] = listed(where)
         return path in self._listed[where]
 
-    def _compared(self, outputs: Outputs) -> Due | FileOutcome:
+    def _compared(self, outputs: Outputs) -> PendingFile | FileOutcome:
         """Look at what is there already."""
         states = outputs.states(self.recipes)
         due = frozenset(name for name, state in states.items() if state in {State.MISSING, State.STALE})
@@ -84,7 +83,7 @@ class Agenda:
         )
         paths = tuple(path for path, _ in kept)
         if due:
-            return Due(outputs, due, paths, notes)
+            return PendingFile(outputs, due, paths, notes)
         return FileOutcome(outputs.source, kept=paths, notes=notes)
 
 

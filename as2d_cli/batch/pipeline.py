@@ -19,8 +19,7 @@ from as2d_cli.audio.windows import split
 from as2d_cli.domain.errors import As2dError, AudioError
 from as2d_cli.domain.types import DecodeStats, Request, Span, Transcript, Window, WindowResult
 from as2d_cli.engine.comparison import Compared
-from as2d_cli.engine.engine import Engine, WindowOutcome, WindowTask
-from as2d_cli.profile.guard import DraftGuard
+from as2d_cli.engine.engine import Engine, Guard, WindowOutcome, WindowTask
 from as2d_cli.transcripts.segments import join_texts, segment
 
 NOTHING_SAID = WindowResult("", (), None)
@@ -102,7 +101,7 @@ class Pipeline:
         *,
         compared: Compared | None = None,
         vad: bool = True,
-        guard: DraftGuard | None = None,
+        guard: Guard | None = None,
         on_window: Callable[[FileWork, WindowOutcome], None] = lambda _, __: None,
     ) -> None:
         """With `compared`, of the same engine, every window goes both ways. What differs is found there.
@@ -129,7 +128,7 @@ class Pipeline:
         tasks = self._tasks(enumerate(sources, first), files)
         for outcome in decoded(tasks, self._engine, self._compared, self._guard, self._speech):
             work, task = files[outcome.task.group - first], outcome.task
-            work.take(task.window.span, outcome.result, outcome.error, silent=task.settled is not None)
+            work.take(task.window.span, outcome.result, outcome.error, silent=task.known_result is not None)
             self._on_window(work, outcome)
             while files and files[0].finished:
                 first += 1
@@ -153,13 +152,13 @@ class Pipeline:
                         if work.error is not None:  # failed meanwhile: not read to its end
                             break
                         work.handed_out += 1
-                        yield WindowTask(group, window, self._request, settled(self._speech, window))
+                        yield WindowTask(group, window, self._request, known_result(self._speech, window))
             except AudioError as error:
                 work.error = error
             work.read = True
 
 
-def settled(speech: SpeechDetector | None, window: Window) -> WindowResult | None:
+def known_result(speech: SpeechDetector | None, window: Window) -> WindowResult | None:
     """Return the result of a window that needs no model."""
     return None if speech is None or speech.hears_speech(window.samples) else NOTHING_SAID
 
@@ -168,7 +167,7 @@ def decoded(
     tasks: Iterable[WindowTask],
     engine: Engine,
     compared: Compared | None,
-    guard: DraftGuard | None,
+    guard: Guard | None,
     speech: SpeechDetector | None,
 ) -> Iterator[WindowOutcome]:
     """Decode windows, both ways with `compared`; of each is told what its words leave out, with `speech`.
@@ -185,7 +184,7 @@ def _checked(speech: SpeechDetector | None, outcome: WindowOutcome) -> WindowOut
     Raises `ModelError` if the speech detector cannot be loaded.
     """
     task, result = outcome.task, outcome.result
-    if speech is None or result is None or result.is_doubtful or task.settled is not None:
+    if speech is None or result is None or result.is_doubtful or task.known_result is not None:
         return outcome
     if task.request.task != "transcribe" or (result.text and not result.words):  # times are not known
         return outcome

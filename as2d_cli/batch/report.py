@@ -7,7 +7,7 @@ from typing import Any
 
 from as2d_cli.domain.types import DecodeStats
 from as2d_cli.engine.comparison import Comparison
-from as2d_cli.profile.plan import Budget
+from as2d_cli.profile.plan import DraftPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class NodeReport:
     audio_s: float
     wall_s: float
     """Since its first engine was ready, until its last one ended."""
-    budget: Budget | None
+    budget: DraftPlan | None
     """What was chosen by this node's profile, if that was left to it."""
 
     @property
@@ -72,7 +72,7 @@ class RunReport:
     differing: tuple[str, ...] = ()
     """Windows whose tokens differ with drafts, each as `FILE at S s`."""
     interrupted: bool = False
-    budget: Budget | None = None
+    budget: DraftPlan | None = None
     """What was chosen by this device's profile, if that was left to it."""
     predicted_plain_s: float = 0.0
     """What this device's profile says that the decoded windows take without drafts."""

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from as2d_cli.batch.display import Display
-from as2d_cli.batch.local import Here, here
+from as2d_cli.batch.local import local_executor
 from as2d_cli.batch.outputs import plan
 from as2d_cli.batch.overlap import overlapped
-from as2d_cli.batch.pending import Agenda, Due, clear_remains
+from as2d_cli.batch.pending import PendingFile, PendingFiles, clear_remains
 from as2d_cli.batch.pipeline import FileWork
 from as2d_cli.batch.report import RunReport
 from as2d_cli.batch.request import BatchRequest, FileOutcome
 from as2d_cli.batch.resume import Content
-from as2d_cli.cluster.messages import Decoded, Item
+from as2d_cli.batch.work import Decoded, Executor, Item, StartExecutor
 from as2d_cli.domain.errors import OutputError
 from as2d_cli.domain.types import Request, WindowResult
 from as2d_cli.engine.messages import Progress
@@ -30,20 +29,23 @@ from as2d_cli.system.addresses import address
 from as2d_cli.system.printable import printable
 from as2d_cli.transcripts.subtitles import lay_out
 
-if TYPE_CHECKING:  # only a cluster needs Ray
-    from as2d_cli.cluster.executor import Fleet
-
 _FAR_AT_ONCE = 8
 
 
 class Batch:
     """One run. `report` can be asked for at any time, also after an interruption."""
 
-    def __init__(self, request: BatchRequest, display: Display | None = None) -> None:
-        """Decide what is to be written. Raises `RequestError`, before any work."""
+    def __init__(
+        self, request: BatchRequest, display: Display | None = None, start: StartExecutor = local_executor
+    ) -> None:
+        """Decide what is to be written; `start` starts what decodes it.
+
+        Raises `RequestError`, before any work.
+        """
         self._request = request
+        self._start = start
         self._display = display or Display()
-        self._agenda = Agenda(request)
+        self._agenda = PendingFiles(request)
         infix = f".{request.translate_to}" if request.translate_to else ""
         self._plans = plan(request.inputs, request.formats, request.folder, infix)
         self._drafter = next(iter(request.able_drafters), None)
@@ -55,9 +57,9 @@ class Batch:
             files=len(self._plans),
         )
         self._began: float | None = None
-        self._engines: Here | Fleet | None = None
+        self._engines: Executor | None = None
         self._wanted = Request()
-        self._due: list[Due] = []
+        self._due: list[PendingFile] = []
 
     def run(self) -> Generator[FileOutcome, None, None]:
         """Yield what became of each source: first those with nothing to do, then the others in order.
@@ -69,12 +71,12 @@ class Batch:
         clear_remains(self._plans)
         sweep_memory()  # a run with nothing to do starts no engine, which would do it
         for outputs in self._plans:
-            settled = self._agenda.settle(outputs)
-            if isinstance(settled, Due):
-                self._due.append(settled)
+            known = self._agenda.settle(outputs)
+            if isinstance(known, PendingFile):
+                self._due.append(known)
             else:
-                yield self._counted(settled)
-                if self._is_over(settled):
+                yield self._counted(known)
+                if self._is_over(known):
                     return
         if self._due:
             yield from self._transcribe()
@@ -134,24 +136,17 @@ class Batch:
 
     def _decoded(self) -> Generator[Decoded | None, None, None]:
         items = [Item(number, one.outputs.input, bool(one.formats)) for number, one in enumerate(self._due)]
-        with self._started() as engines:
+        with self._start(self._request, self._display) as engines:
             self._engines = engines
             first, load_s = engines.await_first()
             self._wanted = first.request
             self._began = time.perf_counter()
-            self._report = replace(self._report, load_s=load_s, budget=engines.budget)
+            self._report = replace(self._report, load_s=load_s, budget=engines.plan)
             self._display.begin([one.source for one in self._due])
             try:
                 yield from engines.run(items, self._heard)
             finally:
                 self._end()  # to end engines takes time, too
-
-    def _started(self) -> AbstractContextManager[Here | Fleet]:
-        if self._request.cluster is None:
-            return here(self._request, self._display)
-        from as2d_cli.cluster.executor import fleet  # here: only this engine needs Ray
-
-        return fleet(self._request, self._display)
 
     def _end(self) -> None:
         """Note that the last file is decoded and written, apart from what stores are still taking."""
@@ -181,7 +176,7 @@ class Batch:
             0.0 if budget is None or budget.plain is None or silent else budget.plain.window_s(result.stats)
         )
 
-    def _finished(self, due: Due, work: FileWork, content: Content | None) -> FileOutcome:
+    def _finished(self, due: PendingFile, work: FileWork, content: Content | None) -> FileOutcome:
         """Write a file's outputs. An input that can be read only once has no `content` to be recorded."""
         changed = ("changed while it was read: run this again",) if content and not content.sha256 else ()
         outcome = FileOutcome(due.source, stats=work.stats, warnings=(*work.warnings, *changed))

@@ -21,7 +21,7 @@ from as2d_cli.engine.messages import ModelRef
 from as2d_cli.models import loader
 from as2d_cli.models.registry import cannot
 from as2d_cli.profile.guard import DraftGuard
-from as2d_cli.profile.plan import Budget
+from as2d_cli.profile.plan import DraftPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Ready:
     engine: Engine
     request: Request
     """What is asked of every window."""
-    budget: Budget | None
+    budget: DraftPlan | None
     """What was chosen by this device's profile, if that was left to it."""
     load_s: float
     vad: bool
@@ -39,6 +39,11 @@ class Ready:
     """Watches whether drafts still pay, where a profile says what windows take without."""
     compared: Compared | None
     """Has windows decoded both ways, if that is asked for."""
+
+    @property
+    def spec(self) -> TargetSpec:
+        """Facts about the target."""
+        return self.engine.target_spec
 
     @property
     def is_drafter_lost(self) -> bool:

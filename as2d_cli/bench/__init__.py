@@ -1,1 +1,4 @@
-"""Measures what drafting is worth here: the same windows decoded in every mode, side by side."""
+"""`as2d bench`: every way to decode, side by side on the same windows, and the best choice in hindsight.
+
+It may import `profile`, `engine` and everything below them; nothing but `cli` imports it.
+"""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from as2d_cli.decoding import SERIAL_MODES
+from as2d_cli.bench.baselines.serial import SERIAL_MODES
 from as2d_cli.domain.errors import RequestError
-from as2d_cli.profile.plan import CAPS, Budget
+from as2d_cli.profile.plan import CAPS, DraftPlan
 from as2d_cli.system.toml import suggestion
 
 TARGET_ONLY = "target-only"
@@ -61,7 +61,7 @@ def choose_modes(names: Sequence[str] | None, drafters: Sequence[str]) -> list[M
     return list(dict.fromkeys(modes))
 
 
-def settle(modes: Sequence[Mode], budget: Budget) -> list[Mode]:
+def settle(modes: Sequence[Mode], budget: DraftPlan) -> list[Mode]:
     """Return `modes` with what `as2d-auto` has chosen: a drafter with a cap, or none."""
     kind: Kind = "plain" if budget.drafter is None else "as2d"
     auto = Mode(AUTO, kind, budget.drafter, budget.cap, decode_threads=budget.decode_threads)

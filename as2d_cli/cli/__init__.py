@@ -1,1 +1,4 @@
-"""The command line: the only place that knows typer and rich."""
+"""The terminal: commands, their options and what they print. The only package that imports typer or rich.
+
+It may import every other package.
+"""

@@ -1,1 +1,4 @@
-"""A run on the nodes of a Ray cluster: engines there, agenda, names and files here."""
+"""The same run on a Ray cluster: an executor that hands files and windows to engines on many nodes.
+
+Optional: only this package imports Ray. It may import `batch` and everything below it.
+"""

@@ -22,6 +22,7 @@ from as2d_cli.batch.pipeline import FileWork, decoded
 from as2d_cli.batch.request import BatchRequest
 from as2d_cli.batch.resume import Stamp, stamp_of
 from as2d_cli.batch.session import ready
+from as2d_cli.batch.work import Item
 from as2d_cli.cluster.messages import (
     LONG_S,
     Body,
@@ -30,7 +31,6 @@ from as2d_cli.cluster.messages import (
     DecodedWindow,
     FoundLong,
     HeardWindows,
-    Item,
     Loaded,
     Sent,
     WindowPiece,
@@ -64,7 +64,7 @@ class _Notes(Display):
         return lines
 
 
-class Station:
+class EngineActor:
     """One engine. Its methods are called one after the other, but for `end`."""
 
     def __init__(self, asked: BatchRequest) -> None:
@@ -118,7 +118,7 @@ class Station:
                 one.task.window.span,
                 one.result,
                 one.error,
-                one.task.settled is not None,
+                one.task.known_result is not None,
                 engine.is_drafting,
                 self._found(piece.number),
             )

@@ -12,24 +12,15 @@ from as2d_cli.batch.display import Display
 from as2d_cli.batch.inputs import Input
 from as2d_cli.batch.report import NodeReport
 from as2d_cli.batch.request import BatchRequest
-from as2d_cli.cluster.messages import (
-    Broken,
-    Decoded,
-    DecodedFile,
-    DecodedWindow,
-    End,
-    FoundLong,
-    Item,
-    Loaded,
-    Sent,
-)
-from as2d_cli.cluster.pool import Crew, Engine
+from as2d_cli.batch.work import Decoded, Heard, Item
+from as2d_cli.cluster.messages import Broken, DecodedFile, DecodedWindow, End, FoundLong, Loaded, Sent
+from as2d_cli.cluster.pool import Engine, EnginePool
 from as2d_cli.cluster.splitter import read_long
 from as2d_cli.cluster.start import connected, telling_line
-from as2d_cli.cluster.tracker import Desk, Heard
+from as2d_cli.cluster.tracker import Tracker
 from as2d_cli.domain.errors import As2dError, DecodeError, ModelError, RequestError
 from as2d_cli.engine.comparison import Comparison
-from as2d_cli.profile.plan import Budget
+from as2d_cli.profile.plan import DraftPlan
 from as2d_cli.system.addresses import anchored
 
 _WAIT_S = 1.0
@@ -38,49 +29,49 @@ _ENGINES_PER_READER = 4
 
 
 @contextmanager
-def fleet(asked: BatchRequest, display: Display) -> Iterator[Fleet]:
+def ray_executor(asked: BatchRequest, display: Display) -> Iterator[RayExecutor]:
     """Have engines on the cluster that is asked for. Raises `PluginError` without Ray or cluster."""
     began = time.perf_counter()
     with connected(asked.cluster.address if asked.cluster else None) as ray:
-        crew = Crew(ray, asked)
+        pool = EnginePool(ray, asked)
         try:
-            yield Fleet(ray, crew, display, began, vad=asked.vad)
+            yield RayExecutor(ray, pool, display, began, vad=asked.vad)
         finally:
-            crew.close()
+            pool.close()
 
 
-class Fleet:
+class RayExecutor:
     """Gives out the work of a run, and hears what becomes of it."""
 
-    budget: Budget | None = None  # each node has its own
+    plan: DraftPlan | None = None  # each node has its own
 
-    def __init__(self, ray: Any, crew: Crew, display: Display, began: float, *, vad: bool) -> None:  # noqa: ANN401
+    def __init__(self, ray: Any, pool: EnginePool, display: Display, began: float, *, vad: bool) -> None:  # noqa: ANN401
         """Start nothing yet. `began` is when starting began, by `time.perf_counter`."""
-        self._crew = crew
+        self._pool = pool
         self._ray, self._display, self._began, self._vad = ray, display, began, vad
         self._ready: Loaded | None = None
-        self._desk: Desk | None = None  # before there is work
+        self._tracker: Tracker | None = None  # before there is work
         self._readers: dict[Any, int] = {}  # Ray's generators, of long files
 
     @property
     def is_drafter_lost(self) -> bool:
         """Whether some engine goes on without its drafter although nobody chose that."""
-        return self._crew.is_drafter_lost
+        return self._pool.is_drafter_lost
 
     @property
     def paused_windows(self) -> int:
         """Windows decoded without drafts because these had come to cost time."""
-        return self._crew.paused_windows
+        return self._pool.paused_windows
 
     @property
     def nodes(self) -> tuple[NodeReport, ...]:
         """What each node has done so far."""
-        return self._crew.nodes()
+        return self._pool.nodes()
 
     @property
     def comparison(self) -> Comparison:
         """What both ways of decoding came to so far, if they are compared."""
-        return self._desk.comparison if self._desk else Comparison()
+        return self._tracker.comparison if self._tracker else Comparison()
 
     def await_first(self) -> tuple[Loaded, float]:
         """Wait for an engine; return what it tells of itself, and how long all that took, seconds.
@@ -88,7 +79,7 @@ class Fleet:
         Raises what loading raised if it fails everywhere, `RequestError` if it does so anywhere.
         """
         while self._ready is None:
-            self._crew.recruit()
+            self._pool.recruit()
             self._listen()
         return self._ready, time.perf_counter() - self._began
 
@@ -99,44 +90,46 @@ class Fleet:
         """
         first, _ = self.await_first()
         detects = first.request.language is None and bool(first.spec.languages)
-        self._desk = desk = Desk([_sendable(item) for item in items], heard, detects=detects)
-        while not desk.is_over:
-            self._crew.recruit()
-            self._hand_out(desk)
+        self._tracker = tracker = Tracker([_sendable(item) for item in items], heard, detects=detects)
+        while not tracker.is_over:
+            self._pool.recruit()
+            self._hand_out(tracker)
             self._listen()
-            while desk.done:
-                yield desk.done.popleft()
+            while tracker.done:
+                yield tracker.done.popleft()
             yield None
 
-    def _hand_out(self, desk: Desk) -> None:
-        while desk.to_read and len(self._readers) <= len(self._crew.engines) // _ENGINES_PER_READER:
-            item = desk.to_read.popleft()
+    def _hand_out(self, tracker: Tracker) -> None:
+        while tracker.to_read and len(self._readers) <= len(self._pool.engines) // _ENGINES_PER_READER:
+            item = tracker.to_read.popleft()
             # the generator stops at so many objects that nobody has taken
             read = self._ray.remote(read_long).options(
                 num_cpus=0, scheduling_strategy="SPREAD", _generator_backpressure_num_objects=4
             )
             self._readers[read.remote(item, self._vad)] = item.number
-        ready = [engine for engine in self._crew.engines if engine.loading is None]
+        ready = [engine for engine in self._pool.engines if engine.loading is None]
         for engine in ready:
-            piece = desk.next_for(engine.number, len(ready))
+            piece = tracker.next_for(engine.number, len(ready))
             if piece is not None:
                 engine.begin(piece)
 
     def _listen(self) -> None:
         """Wait for news, and take all there are."""
-        engines, desk = self._crew.engines, self._desk
+        engines, tracker = self._pool.engines, self._tracker
         loading = {one.loading: one for one in engines if one.loading is not None}
         sending = {sending: one for one in engines for sending in one.sending}
         reading = [
-            reader for reader, number in self._readers.items() if desk and desk.has_room(number, len(engines))
+            reader
+            for reader, number in self._readers.items()
+            if tracker and tracker.has_room(number, len(engines))
         ]
         for one in self._news([*loading, *sending, *reading]):
             if one in loading:
                 self._hear_loaded(loading[one])
-            elif desk is not None and one in sending:
-                self._hear(sending[one], one, desk)
-            elif desk is not None and one in self._readers:
-                self._hear_reader(one, desk)
+            elif tracker is not None and one in sending:
+                self._hear(sending[one], one, tracker)
+            elif tracker is not None and one in self._readers:
+                self._hear_reader(one, tracker)
 
     def _news(self, waited: list[Any]) -> list[Any]:
         """Return those in which there is something new, after a while perhaps none."""
@@ -164,10 +157,10 @@ class Fleet:
             self._lose(engine, engine.node.error)
             return
         self._ready = loaded
-        self._crew.loaded(engine, loaded)
+        self._pool.loaded(engine, loaded)
         self._tell(engine, loaded.notes)
 
-    def _hear(self, engine: Engine, sending: Any, desk: Desk) -> None:  # noqa: ANN401 - Ray's generator
+    def _hear(self, engine: Engine, sending: Any, tracker: Tracker) -> None:  # noqa: ANN401 - Ray's generator
         try:
             sent = self._next(sending)
         except self._ray.exceptions.RayError as error:
@@ -182,39 +175,39 @@ class Fleet:
         engine.told(sent)
         match sent.body:
             case FoundLong():
-                desk.found_long(engine.number, sent.body)
+                tracker.found_long(engine.number, sent.body)
             case DecodedFile():
-                engine.node.heard(desk.decoded_file(engine.number, sent.body))
+                engine.node.heard(tracker.decoded_file(engine.number, sent.body))
             case DecodedWindow():
-                engine.node.heard(desk.decoded_window(engine.number, sent.body))
+                engine.node.heard(tracker.decoded_window(engine.number, sent.body))
             case Broken(broken):
                 lost = ModelError(f"node {engine.node.name}: {broken.message}", broken.hint)
                 self._lose(engine, lost)
 
-    def _hear_reader(self, reader: Any, desk: Desk) -> None:  # noqa: ANN401
+    def _hear_reader(self, reader: Any, tracker: Tracker) -> None:  # noqa: ANN401
         number = self._readers[reader]
-        if not desk.is_open(number):
+        if not tracker.is_open(number):
             self._ray.cancel(reader)
             del self._readers[reader]
             return
         try:
             news = self._next(reader)
             if isinstance(news, End):
-                desk.ended(number, news)
+                tracker.ended(number, news)
             elif news is not None:
-                desk.read(number, news, next(reader))
+                tracker.read(number, news, next(reader))
                 return
         except self._ray.exceptions.RayError as error:
-            desk.give_up(number, DecodeError(f"its reading was lost: {telling_line(error)}"))
+            tracker.give_up(number, DecodeError(f"its reading was lost: {telling_line(error)}"))
         del self._readers[reader]
 
     def _lose(self, engine: Engine, error: As2dError) -> None:
         """Let others do what an engine had in work."""
-        if not self._crew.lose(engine, error):
+        if not self._pool.lose(engine, error):
             return
         self._display.note(error.message)
-        if self._desk is not None:
-            self._desk.lost(engine.number, error)
+        if self._tracker is not None:
+            self._tracker.lost(engine.number, error)
 
     def _next(self, sending: Any) -> Any:  # noqa: ANN401
         """Return the next that is sent, None at the end. Raises `RayError` if the sender is lost."""

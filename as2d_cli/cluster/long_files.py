@@ -8,7 +8,8 @@ from typing import Any
 
 from as2d_cli.batch.pipeline import FileWork
 from as2d_cli.batch.resume import Content
-from as2d_cli.cluster.messages import DecodedWindow, End, Item, Run, WindowPiece
+from as2d_cli.batch.work import Item
+from as2d_cli.cluster.messages import DecodedWindow, End, Run, WindowPiece
 
 
 class LongFile:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from io import BytesIO
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from as2d_cli.batch.inputs import Input
 from as2d_cli.batch.pipeline import FileWork
-from as2d_cli.batch.resume import Content, Stamp, content_of
+from as2d_cli.batch.resume import Content
+from as2d_cli.batch.work import Item
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.domain.errors import As2dError
 from as2d_cli.domain.types import Request, Span, Window, WindowResult
 from as2d_cli.engine.comparison import Comparison
-from as2d_cli.profile.plan import Budget
+from as2d_cli.profile.plan import DraftPlan
 
 RUN_WINDOWS = 8
 """Windows of a long file that are handed out at once, about four minutes and 15 MB."""
@@ -24,51 +23,8 @@ WHOLE = -1
 
 Key: TypeAlias = tuple[int, int]
 """What is decoded once: a file's number, and a window's, or `WHOLE`."""
-Decoded: TypeAlias = tuple[FileWork, Content | None]
-"""A file that is finished, and what it held, where that is wanted and known."""
 HeardWindows: TypeAlias = list[tuple[Window, WindowResult | None]]
 """Windows in order, those in which nobody speaks with their result."""
-
-
-class Held(BytesIO):
-    """Standard input, where there is none."""
-
-    name = "stdin"
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A file to decode."""
-
-    number: int
-    """Its place among the files of the run."""
-    input: Input
-    wants_content: bool
-    """Whether to tell what it held."""
-    _: KW_ONLY
-    given: str = ""
-    """What it goes by in messages, if that is not its path."""
-    question: str | None = None
-    """What is asked about it; None: it is to be written down."""
-    bytes: bytes | None = None
-    """What the input's stream held: that is not to be had elsewhere."""
-
-    def named(self, error: As2dError) -> As2dError:
-        """Return an error of this file as it is told where the file was given."""
-        rest = error.message.removeprefix(self.input.name)
-        is_about_it = self.given and rest != error.message
-        return type(error)(self.given + rest, error.hint) if is_about_it else error
-
-    def opened(self) -> Input:
-        """Return the input as it can be read here."""
-        if self.bytes is None:
-            return self.input
-        return Input(self.input.path, self.input.subfolder, Held(self.bytes))
-
-    def content(self, stamp: Stamp | None, work: FileWork) -> Content | None:
-        """Return what it held, if that is wanted and known; it had this `stamp` before `work` read it."""
-        wanted = self.wants_content and work.error is None
-        return content_of(self.opened(), stamp, work.sha256) if wanted else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +84,7 @@ class Loaded:
     request: Request
     """What is asked of every window."""
     spec: TargetSpec
-    budget: Budget | None
+    budget: DraftPlan | None
     load_s: float
     peak_bytes: int
     """Most memory that the engine has taken so far, all of its processes together."""

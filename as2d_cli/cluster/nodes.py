@@ -9,7 +9,7 @@ from typing import Any
 from as2d_cli.batch.report import NodeReport
 from as2d_cli.cluster.messages import Loaded
 from as2d_cli.domain.errors import As2dError
-from as2d_cli.profile.plan import Budget
+from as2d_cli.profile.plan import DraftPlan
 
 MAX_DEATHS = 3
 """Engines that a node may lose without a result in between before it is given up."""
@@ -38,7 +38,7 @@ class Node:
     """Why it is given up."""
     most: int = 0
     audio_s: float = 0.0
-    budget: Budget | None = None
+    budget: DraftPlan | None = None
     began: float | None = None
     stopped: float | None = None
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from as2d_cli.batch.report import NodeReport
 from as2d_cli.batch.request import BatchRequest
-from as2d_cli.cluster.actor import Station
+from as2d_cli.cluster.actor import EngineActor
 from as2d_cli.cluster.messages import FilePiece, Loaded, Piece, Sent
 from as2d_cli.cluster.nodes import Node, nodes_of
 from as2d_cli.cluster.start import no_answer
@@ -51,7 +51,7 @@ class Engine:
         self.is_drafter_lost, self.paused_windows = sent.is_drafter_lost, sent.paused_windows
 
 
-class Crew:
+class EnginePool:
     """All engines; nodes may come and go."""
 
     def __init__(self, ray: Any, asked: BatchRequest) -> None:  # noqa: ANN401 - a module
@@ -119,10 +119,10 @@ class Crew:
 
         asked = replace(self._asked, inputs=(), folder=None, cluster=None, threads=node.threads)
         there = NodeAffinitySchedulingStrategy(node.id, soft=False)
-        station = self._ray.remote(concurrency_groups={_BESIDE: 1})(Station).options(
+        actor = self._ray.remote(concurrency_groups={_BESIDE: 1})(EngineActor).options(
             num_cpus=node.threads, scheduling_strategy=there
         )
-        actor = station.remote(asked)
+        actor = actor.remote(asked)
         self._started += 1
         node.running += 1
         self._engines[self._started] = Engine(self._started, node, actor, actor.load.remote(version("as2d")))

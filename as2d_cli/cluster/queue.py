@@ -11,7 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from as2d_cli.cluster.messages import FilePiece, Item, Key, Piece, WindowPiece
+from as2d_cli.batch.work import Item
+from as2d_cli.cluster.messages import FilePiece, Key, Piece, WindowPiece
 
 ATTEMPTS = 3
 """How often a file is begun before it is given up: it is retried twice."""
@@ -38,7 +39,7 @@ class _InWork:
     copied: set[Key] = field(default_factory=set)
 
 
-class Backlog:
+class WorkQueue:
     """Knows the state of every key of a run."""
 
     def __init__(self, items: Sequence[Item], clock: Callable[[], float] = time.monotonic) -> None:

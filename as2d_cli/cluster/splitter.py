@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from as2d_cli.audio.vad import SpeechDetector
-from as2d_cli.batch.pipeline import FileWork, settled, windows_of
+from as2d_cli.batch.pipeline import FileWork, known_result, windows_of
 from as2d_cli.batch.resume import stamp_of
-from as2d_cli.cluster.messages import RUN_WINDOWS, End, HeardWindows, Item, Run
+from as2d_cli.batch.work import Item
+from as2d_cli.cluster.messages import RUN_WINDOWS, End, HeardWindows, Run
 from as2d_cli.domain.errors import As2dError
 
 
@@ -27,7 +28,7 @@ def read_long(item: Item, vad: bool) -> Iterator[Run | HeardWindows | End]:
     try:
         with closing(windows_of(work)) as windows:
             for window in windows:
-                heard.append((window, settled(speech, window)))
+                heard.append((window, known_result(speech, window)))
                 begins = not spoken and heard[-1][1] is None
                 if begins or len(heard) == RUN_WINDOWS:
                     yield from _announced(heard)

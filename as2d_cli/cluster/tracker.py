@@ -7,45 +7,36 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from as2d_cli.batch.pipeline import NOTHING_SAID, FileWork
 from as2d_cli.batch.resume import Content
+from as2d_cli.batch.work import Decoded, Heard, Item
 from as2d_cli.cluster.long_files import LongFile
 from as2d_cli.cluster.messages import (
     RUN_WINDOWS,
     WHOLE,
-    Decoded,
     DecodedFile,
     DecodedWindow,
     End,
     FoundLong,
-    Item,
     Piece,
     Run,
 )
-from as2d_cli.cluster.queue import ATTEMPTS, Backlog
+from as2d_cli.cluster.queue import ATTEMPTS, WorkQueue
 from as2d_cli.domain.errors import As2dError, DecodeError
-from as2d_cli.domain.types import WindowResult
 from as2d_cli.engine.comparison import Comparison
 
 _RUNS_AHEAD = 3
 """Runs of windows of a long file that are read ahead for each engine."""
 
 
-class Heard(Protocol):
-    """Is told of every window that comes back."""
-
-    def __call__(self, number: int, seconds: float, result: WindowResult | None, *, silent: bool) -> None:
-        """Take a window of the file `number`."""
-
-
-class Desk:
+class Tracker:
     """The work of one run."""
 
     def __init__(self, items: Sequence[Item], heard: Heard, *, detects: bool) -> None:
         """Begin with `items`. With `detects`, a file's first spoken window decides its language."""
-        self._backlog = Backlog(items)
+        self._queue = WorkQueue(items)
         self._items = {item.number: item for item in items}
         self._heard, self._detects = heard, detects
         self._long: dict[int, LongFile] = {}
@@ -63,11 +54,11 @@ class Desk:
 
     def next_for(self, engine: int, engines: int) -> Piece | None:
         """Return what an engine, one of so many, is to be given now, if anything."""
-        return self._backlog.next_for(engine, engines)
+        return self._queue.next_for(engine, engines)
 
     def found_long(self, engine: int, body: FoundLong) -> None:
         """Note that a file is to be divided."""
-        if self._backlog.came(engine, (body.number, WHOLE)):
+        if self._queue.came(engine, (body.number, WHOLE)):
             item = self._items[body.number]
             self._long[item.number] = LongFile(item, detects=self._detects)
             self.to_read.append(item)
@@ -75,7 +66,7 @@ class Desk:
     def decoded_file(self, engine: int, body: DecodedFile) -> float:
         """Take a whole file; return how many seconds of it are new."""
         work = body.work
-        if not self._backlog.came(engine, (body.number, WHOLE), failed=isinstance(work.error, DecodeError)):
+        if not self._queue.came(engine, (body.number, WHOLE), failed=isinstance(work.error, DecodeError)):
             return 0.0
         self.comparison += body.comparison
         seconds = [span.end_s - span.start_s for span, _ in work.parts]
@@ -87,7 +78,7 @@ class Desk:
     def decoded_window(self, engine: int, body: DecodedWindow) -> float:
         """Take a window of a long file; return how many seconds of it are new."""
         failed = isinstance(body.error, DecodeError)
-        if not self._backlog.came(engine, (body.number, body.index), failed=failed):
+        if not self._queue.came(engine, (body.number, body.index), failed=failed):
             return 0.0
         self.comparison += body.comparison
         seconds = body.span.end_s - body.span.start_s
@@ -98,7 +89,7 @@ class Desk:
 
     def lost(self, engine: int, error: As2dError) -> None:
         """Give what an engine had to others, and up what was lost too often."""
-        for number, _ in self._backlog.lost(engine):
+        for number, _ in self._queue.lost(engine):
             why = f"engines were lost in it {ATTEMPTS} times, the last time: {error.message}"
             self.give_up(number, DecodeError(why))
 
@@ -141,10 +132,10 @@ class Desk:
                 long.work.conclude()
             self._finish(long.work, long.content)
         else:
-            self._backlog.add(long.due())
+            self._queue.add(long.due())
 
     def _finish(self, work: FileWork, content: Content | None) -> None:
-        self._backlog.drop(work.number)
+        self._queue.drop(work.number)
         item = self._items.pop(work.number)
         work.error = item.named(work.error) if work.error else None
         self._long.pop(work.number, None)

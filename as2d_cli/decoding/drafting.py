@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from as2d_cli.decoding.loops import LoopDetector
 from as2d_cli.decoding.protocols import END, DraftToken
+from as2d_cli.decoding.repetition import LoopDetector
 from as2d_cli.decoding.retokenize import Retokenizer
 from as2d_cli.decoding.stream import DraftState, DraftWriter
 
 
-def fill(
+def write_draft(
     writer: DraftWriter, draft: Iterator[DraftToken], retokenizer: Retokenizer, *, end_id: int
 ) -> DraftState:
     """Publish `draft` in the target's vocabulary and return how it ended.

@@ -57,7 +57,7 @@ class InnerDrafter(Protocol):
 
     @property
     def passages(self) -> bool:
-        """Whether a draft is a collection of passages to be searched (see `PassageFinder`), not one text."""
+        """Whether a draft is a collection of passages to be searched (see `PassageAligner`), not one text."""
 
     def draft(self, view: DraftView) -> Sequence[int]:
         """Return the draft in the target's vocabulary; an end id closes the text, or each passage."""

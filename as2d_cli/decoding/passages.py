@@ -11,12 +11,12 @@ from as2d_cli.domain.types import TokenIds
 MAX_SUFFIX = 24
 """Committed tokens compared at most; a longer agreement says no more."""
 
-LUCK = (40, 40, 40, 20, 10, 10, 10, 10, 5, 10, 11, 8.5, 9, 9.5)
+PRIOR = (40, 40, 40, 20, 10, 10, 10, 10, 5, 10, 11, 8.5, 9, 9.5)
 """How often places found by a few tokens were right, as counts of a `Hazard`: seldom, on speech that says
 nothing twice. Without such a beginning the first windows would be checked for what is not there."""
 
 
-class PassageFinder:
+class PassageAligner:
     """Resumes after the longest suffix of the committed text that occurs in the passages.
 
     Unlike `Aligner` it expects no order and no progress: at every step it looks everywhere, and where

@@ -12,7 +12,9 @@ As2dError
 
 from __future__ import annotations
 
-from as2d_cli.system.printable import one_line
+from typing import Final
+
+_LONGEST: Final = 1000
 
 
 class As2dError(Exception):
@@ -43,8 +45,25 @@ def described(error: BaseException) -> str:
         lines = str(error).splitlines()
     except Exception:  # noqa: BLE001 - even the text of an exception is foreign code
         lines = []
-    text = "".join(one if one.isprintable() else "?" for one in next(iter(lines), ""))
+    text = visible(next(iter(lines), ""))
     return f"{type(error).__name__}: {text or 'no message'}"
+
+
+def reason(error: Exception) -> str:
+    """Return why the operating system or a library refused, without its path and number."""
+    return getattr(error, "strerror", None) or str(error)
+
+
+def visible(text: str) -> str:
+    """Return a text with `?` for each character that a terminal would obey and not show."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def one_line(text: str) -> str:
+    """Return a message of a library or a plugin, which may have many lines, as one of bearable length."""
+    half = _LONGEST // 2
+    cut = text if len(text) <= _LONGEST else f"{text[:half]}…{text[-half:]}"
+    return visible(" ".join(cut.split("\n")))
 
 
 class RegistryError(As2dError):

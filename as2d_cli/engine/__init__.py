@@ -1,1 +1,4 @@
-"""."""
+"""Target and drafter in processes of their own: shared memory, messages, scheduling, measurement.
+
+It may import `models`, `audio`, `decoding`, `system` and `domain`.
+"""

@@ -76,7 +76,7 @@ class Compared:
 
 def _comparison(ours: WindowOutcome, other: WindowOutcome, drafted_s: float, plain_s: float) -> Comparison:
     """Compare a window with drafts and without, which took so long."""
-    if ours.result is None or other.result is None or ours.task.settled:
+    if ours.result is None or other.result is None or ours.task.known_result:
         undecided = (ours.result is None) != (other.result is None)
         return Comparison(undecided=int(undecided), drafted_s=drafted_s, plain_s=plain_s)
     is_same = ours.result.tokens == other.result.tokens

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from as2d_cli.decoding.protocols import DrafterSpec, TargetSpec
 from as2d_cli.domain.types import Request
 from as2d_cli.engine.messages import LOADING, Attach, DrafterReady, Failed, Job, ModelRef
-from as2d_cli.engine.worker_handle import MAX_DEATHS, Worker
+from as2d_cli.engine.worker_handle import MAX_DEATHS, WorkerHandle
 from as2d_cli.engine.worker_main import run_drafter
 from as2d_cli.models import loader
 
@@ -28,7 +28,7 @@ class DrafterProcess:
         self._waiting = 0  # drafts asked for and not yet reported done
         self.is_attached = False
         self.spec: DrafterSpec | None = None
-        self.worker = Worker("drafter", run_drafter, *self._models)
+        self.worker = WorkerHandle("drafter", run_drafter, *self._models)
 
     def await_spec(self, target: TargetSpec) -> DrafterSpec | None:
         """Wait until the drafter is loaded; None if it cannot be, or cannot be given what the target can."""
@@ -96,5 +96,5 @@ class DrafterProcess:
             self._note(f"{reason}; going on without it")
             return False
         self._note(f"{reason}; starting it again")
-        self.worker = Worker("drafter", run_drafter, *self._models)
+        self.worker = WorkerHandle("drafter", run_drafter, *self._models)
         return True

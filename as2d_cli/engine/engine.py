@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
+from typing import Protocol
 
 from as2d_cli.audio.log_mel import log_mel
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.domain.errors import As2dError, DecodeError, ModelError
-from as2d_cli.domain.types import FeatureSpec, Request, Window, WindowResult
+from as2d_cli.domain.types import DecodeStats, FeatureSpec, Request, Window, WindowResult
 from as2d_cli.engine.drafter_process import DrafterProcess
 from as2d_cli.engine.measure import PairCosts
 from as2d_cli.engine.measure_pair import rehearse
@@ -33,7 +34,6 @@ from as2d_cli.engine.messages import (
 from as2d_cli.engine.slots import SlotLayout, Slots
 from as2d_cli.engine.target_process import TargetProcess
 from as2d_cli.models import loader
-from as2d_cli.profile.guard import DraftGuard
 from as2d_cli.system.spawning import uninterrupted
 
 SLOTS = 4
@@ -47,7 +47,7 @@ class WindowTask:
     group: int
     window: Window
     request: Request
-    settled: WindowResult | None = None
+    known_result: WindowResult | None = None
     """The result, if it is known without any model; the task then only keeps its place among the others."""
     decode: DecodeSettings | None = None
     """How to decode it; None: as the engine's settings say."""
@@ -71,6 +71,16 @@ class EngineSettings:
     target: ModelRef
     drafter: ModelRef | None
     decode: DecodeSettings = field(default_factory=DecodeSettings)
+
+
+class Guard(Protocol):
+    """Decides, from window to window, whether drafts are worth their time; see `profile.guard`."""
+
+    def should_draft(self) -> bool:
+        """Tell whether the window that is handed out next is to be drafted."""
+
+    def observe(self, stats: DecodeStats, *, drafted: bool) -> bool:
+        """Note what a window took; tell whether drafting ends with it."""
 
 
 class Engine:
@@ -211,7 +221,7 @@ class Engine:
             self.share_threads(None)
 
     def run(
-        self, tasks: Iterable[WindowTask], *, drafted: bool = True, guard: DraftGuard | None = None
+        self, tasks: Iterable[WindowTask], *, drafted: bool = True, guard: Guard | None = None
     ) -> Iterator[WindowOutcome]:
         """Decode windows; yield one outcome per task, in order.
 
@@ -227,8 +237,10 @@ class Engine:
                 task = next(source, None)
                 exhausted = task is None
                 if task is not None:
-                    asked = drafted and (task.settled is not None or guard is None or guard.asks())
-                    job = None if task.settled else self._hand_out(task, free.popleft(), asked)
+                    asked = drafted and (
+                        task.known_result is not None or guard is None or guard.should_draft()
+                    )
+                    job = None if task.known_result else self._hand_out(task, free.popleft(), asked)
                     in_work.append((job, task))
             if not in_work:
                 return
@@ -237,7 +249,7 @@ class Engine:
             if job is not None:
                 free.append(job.slot)
                 if guard is not None and outcome.result is not None:
-                    stop = guard.saw(outcome.result.stats, drafted=job.drafted)
+                    stop = guard.observe(outcome.result.stats, drafted=job.drafted)
                     self._heed(in_work, stop=stop)
             yield outcome
 
@@ -283,10 +295,10 @@ class Engine:
         return task.request.in_language(task.request.language or self._languages.get(task.group))
 
     def _next_outcome(self, in_work: deque[tuple[Job | None, WindowTask]]) -> WindowOutcome:
-        """Listen to both processes until the first window in work is decided, if it is not settled."""
+        """Listen to both processes until the first window in work is decided, if its result is not known."""
         job, task = in_work[0]
         if job is None:
-            return WindowOutcome(task, task.settled)
+            return WindowOutcome(task, task.known_result)
         while True:
             message = self._listen(in_work)
             if message is None:

@@ -9,7 +9,7 @@ from as2d_cli.domain.errors import ModelError
 from as2d_cli.engine.measure import DraftCosts, PairCosts, TargetCosts
 from as2d_cli.engine.messages import Attach, Failed, Measure, Measured
 from as2d_cli.engine.target_process import TargetProcess
-from as2d_cli.engine.worker_handle import PATIENCE_S, Worker
+from as2d_cli.engine.worker_handle import PATIENCE_S, WorkerHandle
 
 _ALONE_S, _TOGETHER_S = 1.0, 2.0
 """How long measuring takes, at least: each model alone, then both."""
@@ -21,7 +21,7 @@ _ONCE = Measure(0.0, rounds=1)
 
 
 def rehearse(
-    target: TargetProcess, drafter: Worker, drafter_threads: int, attach: Attach
+    target: TargetProcess, drafter: WorkerHandle, drafter_threads: int, attach: Attach
 ) -> tuple[PairCosts, ...]:
     """Measure a pair that has nothing else to do, first with all of the target's threads in its passes.
 
@@ -54,7 +54,7 @@ def _splits(threads: int, drafter_threads: int) -> tuple[int, ...]:
 
 
 def _both_measured(
-    target: Worker, drafter: Worker, asked: Measure, patience_s: float
+    target: WorkerHandle, drafter: WorkerHandle, asked: Measure, patience_s: float
 ) -> tuple[TargetCosts, DraftCosts]:
     """Measure the target, which has been measured alone, while the drafter works, and the drafter, too."""
     drafter.send(Measure(0.0, until_told=True))
@@ -63,7 +63,7 @@ def _both_measured(
     return costs, _draft_measured(drafter, patience_s)
 
 
-def _target_measured(worker: Worker, asked: Measure) -> TargetCosts:
+def _target_measured(worker: WorkerHandle, asked: Measure) -> TargetCosts:
     worker.send(asked)
     costs = _answer(worker, PATIENCE_S)
     if not isinstance(costs, TargetCosts):
@@ -71,14 +71,14 @@ def _target_measured(worker: Worker, asked: Measure) -> TargetCosts:
     return costs
 
 
-def _draft_measured(worker: Worker, patience_s: float) -> DraftCosts:
+def _draft_measured(worker: WorkerHandle, patience_s: float) -> DraftCosts:
     costs = _answer(worker, patience_s)
     if not isinstance(costs, DraftCosts):
         raise ModelError("the drafter's process did not measure itself")
     return costs
 
 
-def _answer(worker: Worker, patience_s: float) -> TargetCosts | DraftCosts:
+def _answer(worker: WorkerHandle, patience_s: float) -> TargetCosts | DraftCosts:
     answer = worker.receive(patience_s)
     if isinstance(answer, Failed):
         worker.process.join(_END_S)  # it ends: whoever asks from now on is to find it gone

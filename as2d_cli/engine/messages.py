@@ -145,8 +145,8 @@ class DecodeSettings:
     name: str = ""
     """Windows with one name share a policy: the first one's, with what it learns from all of them."""
 
-    def policy(self, luck: Sequence[float] | None = None) -> Policy:
+    def policy(self, prior: Sequence[float] | None = None) -> Policy:
         """Return a new policy, which begins with counts of a `Hazard`, or has learned nothing yet."""
         if self.draft_tokens is not None:
             return FixedBudget(self.draft_tokens)
-        return Controller(StepCosts(self.idle_ms, self.busy_ms), Hazard(luck), self.cap)
+        return Controller(StepCosts(self.idle_ms, self.busy_ms), Hazard(prior), self.cap)

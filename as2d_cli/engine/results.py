@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from as2d_cli.decoding import EMPTY, DraftReader
-from as2d_cli.decoding.loops import has_loop
 from as2d_cli.decoding.protocols import Target, TargetSession
+from as2d_cli.decoding.repetition import has_loop
 from as2d_cli.domain.errors import DecodeError
 from as2d_cli.domain.types import DecodeStats, Request, Step, WindowResult, WindowTrace, Word
 from as2d_cli.system.printable import spoken

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from as2d_cli.domain.errors import ModelError
 from as2d_cli.engine.messages import Attach, DecodeSettings, Failed, ModelRef, TargetReady
-from as2d_cli.engine.worker_handle import MAX_DEATHS, Worker
+from as2d_cli.engine.worker_handle import MAX_DEATHS, WorkerHandle
 from as2d_cli.engine.worker_main import run_target
 
 
@@ -62,5 +62,5 @@ class TargetProcess:
         """Note that it has decoded a window: only deaths in a row count."""
         self._deaths = 0
 
-    def _started(self) -> Worker:
-        return Worker("target", run_target, self._model, self._settings, self._inner)
+    def _started(self) -> WorkerHandle:
+        return WorkerHandle("target", run_target, self._model, self._settings, self._inner)

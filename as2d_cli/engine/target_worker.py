@@ -9,12 +9,12 @@ from multiprocessing.connection import Connection
 
 from as2d_cli.decoding import (
     EMPTY,
-    LUCK,
+    PRIOR,
     Aligner,
     Alignment,
     DraftReader,
     DraftState,
-    PassageFinder,
+    PassageAligner,
     Policy,
     decode,
 )
@@ -119,8 +119,8 @@ class TargetWorker:
         self, session: TargetSession, draft: DraftReader, job: Job, pipe: Connection
     ) -> Iterator[Step]:
         settings = job.decode or self._settings
-        aligner: Alignment = PassageFinder() if self._searches else Aligner(settings.align)
-        policy = self._policies.setdefault(settings.name, settings.policy(LUCK if self._searches else None))
+        aligner: Alignment = PassageAligner() if self._searches else Aligner(settings.align)
+        policy = self._policies.setdefault(settings.name, settings.policy(PRIOR if self._searches else None))
         told, tokens = time.perf_counter(), 0
         steps = decode(session, draft, aligner, policy, end_id=self._target.spec.end_id)
         vocab_size = self._target.spec.vocab_size

@@ -17,7 +17,7 @@ PATIENCE_S = 300.0
 _STOP_S = 2.0
 
 
-class Worker:
+class WorkerHandle:
     """A spawned process and the pipe to it."""
 
     def __init__(self, name: str, body: Callable[..., None], *arguments: object) -> None:

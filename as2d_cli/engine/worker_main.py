@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import Connection
 
-from as2d_cli.decoding import DraftState, Retokenizer, fill
+from as2d_cli.decoding import DraftState, Retokenizer, write_draft
 from as2d_cli.decoding.protocols import Drafter, Target, TargetSpec, Tokenizer
 from as2d_cli.domain.errors import As2dError, DecodeError, ModelError, described
 from as2d_cli.engine.inner_drafts import InnerDrafts
@@ -152,7 +152,7 @@ def draft_window(drafter: Drafter, vocabulary: Tokenizer, target: TargetSpec, sl
         return
     try:
         retokenizer = Retokenizer(drafter.tokenizer, vocabulary, target.vocab_size)
-        fill(writer, drafter.draft(features, job.request), retokenizer, end_id=target.end_id)
+        write_draft(writer, drafter.draft(features, job.request), retokenizer, end_id=target.end_id)
     except BaseException:
         writer.finish(DraftState.FAILED)
         raise

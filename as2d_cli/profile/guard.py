@@ -37,7 +37,7 @@ class DraftGuard:
         """Whether windows go without drafts."""
         return self._left > 0
 
-    def asks(self) -> bool:
+    def should_draft(self) -> bool:
         """Tell whether the window that is handed out next is to be drafted."""
         if not self.is_paused:
             return True
@@ -48,7 +48,7 @@ class DraftGuard:
         self.paused_windows += 1
         return False
 
-    def saw(self, stats: DecodeStats, *, drafted: bool) -> bool:
+    def observe(self, stats: DecodeStats, *, drafted: bool) -> bool:
         """Note what a window took; tell whether drafting ends with it, as the last few gained nothing."""
         plain_s = self._plain.window_s(stats)
         if not drafted:

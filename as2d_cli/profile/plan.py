@@ -48,7 +48,7 @@ class PlainCosts:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class DraftPlan:
     """Whether to draft, on which threads, and the most candidates per step."""
 
     drafting: bool
@@ -64,13 +64,13 @@ class Budget:
     """Share of its time that is predicted to be saved over all windows together."""
     plain: PlainCosts | None = None
 
-    def refused(self, reason: str) -> Budget:
+    def refused(self, reason: str) -> DraftPlan:
         """Return the same predictions without drafts."""
         return replace(
             self, drafting=False, reason=reason, drafter=None, cap=0, decode_threads=None, saving=0.0
         )
 
-    def scaled(self, factor: float) -> Budget:
+    def scaled(self, factor: float) -> DraftPlan:
         """Return the budget of a device that takes `factor` times as long."""
         return replace(
             self,
@@ -89,7 +89,7 @@ class _Prediction:
     drafted_ms: Sequence[float]
 
 
-def choose_budget(splits: Sequence[PairCosts], drafter: str | None = None) -> Budget:
+def choose_budget(splits: Sequence[PairCosts], drafter: str | None = None) -> DraftPlan:
     """Return the budget with the least predicted time per window, plain decoding included.
 
     `splits` are the costs of a pair by threads of the target's passes, all of them first. It takes up to a
@@ -109,7 +109,7 @@ def choose_budget(splits: Sequence[PairCosts], drafter: str | None = None) -> Bu
     )
     pays = worst < 1 - MIN_GAIN
     split = best.costs.decode_threads
-    budget = Budget(
+    budget = DraftPlan(
         drafting=pays,
         reason=_gain(worst),
         drafter=drafter if pays else None,
@@ -127,7 +127,7 @@ def choose_budget(splits: Sequence[PairCosts], drafter: str | None = None) -> Bu
     return budget
 
 
-def within(budget: Budget, costs: PairCosts, memory_limit_bytes: int | None) -> Budget:
+def within(budget: DraftPlan, costs: PairCosts, memory_limit_bytes: int | None) -> DraftPlan:
     """Return the budget if both models find room within the limit, else the same without drafts."""
     needed = costs.target.peak_bytes + costs.drafter.peak_bytes
     if memory_limit_bytes is None or needed <= memory_limit_bytes:
@@ -141,7 +141,7 @@ def of_threads(splits: Sequence[PairCosts], decode_threads: int | None) -> PairC
     return next(own for own in splits if own.decode_threads == (decode_threads or splits[0].decode_threads))
 
 
-def best_of(budgets: Sequence[Budget]) -> Budget:
+def best_of(budgets: Sequence[DraftPlan]) -> DraftPlan:
     """Return the budget that saves most; the first if none does."""
     return max(budgets, key=lambda budget: budget.saving)
 

@@ -12,7 +12,7 @@ from as2d_cli.engine.measure import PairCosts, peak_bytes
 from as2d_cli.engine.messages import ModelRef
 from as2d_cli.models import loader
 from as2d_cli.profile import store
-from as2d_cli.profile.plan import Budget, best_of, of_threads, within
+from as2d_cli.profile.plan import DraftPlan, best_of, of_threads, within
 from as2d_cli.system.device import fixed_work_ms, is_quiet
 
 _DRIFT = 1.3
@@ -30,7 +30,7 @@ class Selection:
     memory_limit_bytes: int | None = None
     note: Callable[[str], None] = lambda _: None
 
-    def stored(self) -> tuple[EngineSettings, Budget | None]:
+    def stored(self) -> tuple[EngineSettings, DraftPlan | None]:
         """Choose by stored profiles; without one of the first drafter, change nothing."""
         target, first = self.settings.target, self.settings.drafter
         if first is None:
@@ -57,7 +57,7 @@ class Selection:
         self.note(f"this device takes {drift:.2f} times as long as when it was measured: rescaled")
         return stored.scaled(drift)
 
-    def first(self, engine: Engine) -> Budget:
+    def first(self, engine: Engine) -> DraftPlan:
         """Choose for a pair that has no profile yet: measure it, unless the machine has no time for that now.
 
         A machine that is busy before or after gives figures that are of no use later, and no sign that drafts
@@ -67,10 +67,10 @@ class Selection:
         drafter = self.settings.drafter
         if drafter is not None and loader.drafts_inside(drafter.entry):
             reason = "this drafter takes next to no time"
-            return Budget(True, reason, drafter.entry.name, MAX_CANDIDATES)
+            return DraftPlan(True, reason, drafter.entry.name, MAX_CANDIDATES)
         if not is_quiet():
             engine.drop_drafter()
-            return Budget(False, "the machine is too busy to measure what drafts are worth")
+            return DraftPlan(False, "the machine is too busy to measure what drafts are worth")
         self.note("measuring, once, what drafts are worth on this device: about 20 s")
         try:
             costs = engine.measure()
@@ -82,9 +82,9 @@ class Selection:
         except ModelError as error:
             self.note(error.message)
         engine.drop_drafter()
-        return Budget(False, "what drafts are worth could not be measured")
+        return DraftPlan(False, "what drafts are worth could not be measured")
 
-    def measured(self, engine: Engine) -> Budget:
+    def measured(self, engine: Engine) -> DraftPlan:
         """Measure the pair that runs in `engine`, keep the store, and let the engine go on by it.
 
         Raises `ModelError` if there is no drafter at work, or a process ends; `OutputError` if the
@@ -92,7 +92,7 @@ class Selection:
         """
         return self._kept(engine, engine.measure())
 
-    def _kept(self, engine: Engine, costs: tuple[PairCosts, ...]) -> Budget:
+    def _kept(self, engine: Engine, costs: tuple[PairCosts, ...]) -> DraftPlan:
         settings = self.settings
         if settings.drafter is None:
             raise ModelError("there is no drafter to measure")
@@ -105,14 +105,14 @@ class Selection:
             engine.drop_drafter()
         return budget
 
-    def _budget(self, drafter: str, stored: store.Profile) -> Budget:
+    def _budget(self, drafter: str, stored: store.Profile) -> DraftPlan:
         limit = self.memory_limit_bytes
         left = None if limit is None else limit - peak_bytes()
         budget = within(stored.budget, stored.costs[0], left)
         return replace(budget, drafter=drafter if budget.drafting else None)
 
 
-def applied(settings: EngineSettings, budget: Budget, splits: Sequence[PairCosts]) -> EngineSettings:
+def applied(settings: EngineSettings, budget: DraftPlan, splits: Sequence[PairCosts]) -> EngineSettings:
     """Return settings that draft by `budget`."""
     costs = of_threads(splits, budget.decode_threads)
     known = replace(

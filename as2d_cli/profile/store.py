@@ -15,11 +15,11 @@ from as2d_cli.domain.errors import As2dError
 from as2d_cli.engine.measure import ROWS, DraftCosts, PairCosts, TargetCosts
 from as2d_cli.engine.messages import ModelRef
 from as2d_cli.models.weights import as_loaded
-from as2d_cli.profile.plan import CAPS, Budget, PlainCosts, choose_budget
+from as2d_cli.profile.plan import CAPS, DraftPlan, PlainCosts, choose_budget
+from as2d_cli.system.atomic_files import write_text_atomic
 from as2d_cli.system.device import MAX_THREADS, device, fixed_work_ms
 from as2d_cli.system.json_files import read_json
 from as2d_cli.system.paths import cache_root
-from as2d_cli.system.text_files import write_atomic
 
 FORMAT = 3
 """Raised when the meaning of a stored profile changes; older ones are then measured anew."""
@@ -43,7 +43,7 @@ class Profile:
     """What `device.fixed_work_ms` gave then."""
     costs: tuple[PairCosts, ...]
     """By threads of the target's passes, all of them first."""
-    budget: Budget
+    budget: DraftPlan
     """What follows from the costs, but for the drafter's name: to find it out takes too long for a start."""
 
     def scaled(self, factor: float) -> Profile:
@@ -108,7 +108,7 @@ def read(path: Path) -> Profile:
     )
 
 
-def _budget(raw: dict[str, Any], costs: Sequence[PairCosts]) -> Budget:
+def _budget(raw: dict[str, Any], costs: Sequence[PairCosts]) -> DraftPlan:
     if not isinstance(raw["drafting"], bool) or not isinstance(raw["reason"], str):
         raise ValueError("whether to draft is not told, or not why")
     if raw["drafting"] and raw["cap"] not in CAPS:
@@ -122,7 +122,7 @@ def _budget(raw: dict[str, Any], costs: Sequence[PairCosts]) -> Budget:
     plain = PlainCosts(**raw["plain"])
     _positive(plain.encode_ms)
     _positive(plain.token_ms)
-    return Budget(**{**raw, "drafter": None, "plain": plain})
+    return DraftPlan(**{**raw, "drafter": None, "plain": plain})
 
 
 def _pair(raw: dict[str, Any]) -> PairCosts:
@@ -177,5 +177,5 @@ def new(key: dict[str, str], costs: tuple[PairCosts, ...]) -> Profile:
 def store(key: dict[str, str], costs: tuple[PairCosts, ...]) -> Profile:
     """Keep a profile, whole or not at all. Raises `OutputError`."""
     profile = new(key, costs)
-    write_atomic(path_of(key), json.dumps(asdict(profile), indent=1) + "\n")
+    write_text_atomic(path_of(key), json.dumps(asdict(profile), indent=1) + "\n")
     return profile

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, whatever ends the process meanwhile, and digests that tell."""
+"""Files that are written whole or not at all, whatever ends the process meanwhile, and their digests."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
+from as2d_cli.domain.errors import OutputError, reason
+from as2d_cli.system.addresses import address
+from as2d_cli.system.printable import printable
 from as2d_cli.system.special_files import open_file_only, read_file_only
 
 PART = re.compile(r"\.as2d-(\d+)-[0-9a-f]+\.part")
@@ -37,6 +40,27 @@ def write_whole(path: Path, content: bytes, *, staging: Path | None = None, last
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_text_atomic(path: Path, text: str) -> None:
+    """Write `text` as UTF-8 without BOM, newlines as they are; `path` holds all of it or is as it was.
+
+    Folders that are missing are made. Raises OutputError.
+    """
+    content = text.encode("utf-8", "ignore")  # without lone surrogates, which no UTF-8 can hold
+    try:
+        if (where := address(path)) is not None:
+            from as2d_cli.system.remote_files import put  # asyncio comes with it, and takes its time
+
+            put(where, content)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, content, lasting=True)
+    except (OSError, ValueError) as error:
+        raise OutputError(
+            f"{printable(path)}: cannot be written: {reason(error)}",
+            "is there space, and may you write there? -o chooses another folder",
+        ) from error
 
 
 def write_sealed(path: Path, content: bytes) -> None:

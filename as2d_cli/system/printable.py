@@ -9,9 +9,9 @@ import re
 from pathlib import Path
 from typing import Final
 
+from as2d_cli.domain.errors import visible
 from as2d_cli.system.addresses import shown
 
-_LONGEST: Final = 1000
 _OVERRIDES: Final = "\u202d\u202e"
 """They turn the order of the letters after them, which no speech needs (Unicode UAX 9, "Trojan Source")."""
 _UNSPOKEN: Final = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_OVERRIDES}]")
@@ -19,18 +19,7 @@ _UNSPOKEN: Final = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_OVERRIDES}]")
 
 def printable(name: str | Path) -> str:
     """Return the name of a file fit for one line: no control characters, broken encodings or secrets."""
-    return _visible(shown(name))
-
-
-def _visible(text: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in text)
-
-
-def one_line(text: str) -> str:
-    """Return a message of a library or a plugin, which may have many lines, as one of bearable length."""
-    half = _LONGEST // 2
-    cut = text if len(text) <= _LONGEST else f"{text[:half]}…{text[-half:]}"
-    return _visible(" ".join(cut.split("\n")))
+    return visible(shown(name))
 
 
 def spoken(text: str) -> str:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from as2d_cli.decoding import DraftState, DraftStream, Retokenizer, fill
+from as2d_cli.decoding import DraftState, DraftStream, Retokenizer, write_draft
 from as2d_cli.decoding.byte_tokens import ByteTokenizer
 from as2d_cli.decoding.protocols import END, Drafter, DraftToken
 from as2d_cli.domain.types import WINDOW_S
@@ -112,14 +112,14 @@ class DrafterContract:
         stream = DraftStream.in_memory(self.limit)
         stream.reset(1)
         retokenizer = Retokenizer(drafter.tokenizer, ByteTokenizer(), _BYTES.size)
-        state = fill(stream.writer(1), drafter.draft(*case), retokenizer, end_id=_BYTES.end)
+        state = write_draft(stream.writer(1), drafter.draft(*case), retokenizer, end_id=_BYTES.end)
         expect(state is not DraftState.FAILED, "the draft failed")
         reader = stream.reader(1, _BYTES.size)
         return reader.ids(0, reader.snapshot())
 
 
 def _close(draft: Iterator[DraftToken]) -> None:
-    """Close a draft as `fill` does: iterators that cannot be closed have nothing to cancel."""
+    """Close a draft as `write_draft` does: iterators that cannot be closed have nothing to cancel."""
     close = getattr(draft, "close", None)
     if close is not None:
         close()

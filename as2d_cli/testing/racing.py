@@ -14,7 +14,7 @@ from as2d_cli.decoding import (
     DraftState,
     DraftStream,
     FixedBudget,
-    PassageFinder,
+    PassageAligner,
     Policy,
     decode,
 )
@@ -84,7 +84,7 @@ def raced(
     due = accumulate(draw.random() * 2 * pace_s for _ in draft)
     final = draw.choice([state for state in DraftState if state.finished])
     reader = PacedReader(stream, 1, ids.size, list(zip(due, draft, strict=True)), final)
-    aligner: Alignment = PassageFinder() if passages else Aligner(draw.choice(("hybrid", "ngram", "edit")))
+    aligner: Alignment = PassageAligner() if passages else Aligner(draw.choice(("hybrid", "ngram", "edit")))
     policy: Policy = draw.choice((FixedBudget(draw.randint(1, 15)), Controller()))
     text: list[int] = []
     passes = 0

@@ -1,1 +1,4 @@
-"""."""
+"""From words to segments, subtitles and every output format.
+
+It may import `domain` only.
+"""

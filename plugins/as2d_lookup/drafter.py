@@ -1,6 +1,6 @@
 """Passages in which the target's next words may stand: finished windows and the request's own text.
 
-The drafter does not know where in them the target is, nor whether it is in any: `PassageFinder` looks
+The drafter does not know where in them the target is, nor whether it is in any: `PassageAligner` looks
 that up as the target writes. Where nothing fits, nothing is proposed and nothing is lost.
 """
 

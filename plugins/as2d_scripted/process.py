@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from multiprocessing.shared_memory import SharedMemory
 
-from as2d_cli.decoding.drafting import fill
+from as2d_cli.decoding.drafting import write_draft
 from as2d_cli.decoding.retokenize import Retokenizer
 from as2d_cli.decoding.stream import DraftStream
 from as2d_cli.domain.types import Features, Request
@@ -26,7 +26,7 @@ def draft_into(
     try:
         retokenizer = Retokenizer(drafter.tokenizer, target.tokenizer, target.spec.vocab_size)
         draft = drafter.draft(features, Request())
-        fill(stream.writer(epoch), draft, retokenizer, end_id=target.spec.end_id)
+        write_draft(stream.writer(epoch), draft, retokenizer, end_id=target.spec.end_id)
     finally:
         stream.close()
         memory.close()

@@ -22,10 +22,11 @@ def test_damaged_files_give_audio_or_an_error_and_never_crash_or_hang():
 def test_what_is_no_audio_error_is_a_finding(tmp_path):
     """The search must be able to find something."""
     broken = tmp_path / "as2d_cli"
-    broken.mkdir()
-    (broken / "__init__.py").touch()
-    (broken / "errors.py").write_text("class AudioError(Exception):\n    message = ''\n")
-    (broken / "audio.py").write_text(
+    for package in (broken, broken / "domain", broken / "audio"):
+        package.mkdir()
+        (package / "__init__.py").touch()
+    (broken / "domain" / "errors.py").write_text("class AudioError(Exception):\n    message = ''\n")
+    (broken / "audio" / "stream.py").write_text(
         "import os\n"
         "def open_audio(path):\n"
         "    size = os.path.getsize(path)\n"

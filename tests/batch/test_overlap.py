@@ -8,7 +8,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from as2d_cli.batch.inputs import find_inputs
-from as2d_cli.batch.local import here
+from as2d_cli.batch.local import local_executor
 from as2d_cli.batch.overlap import overlapped
 from as2d_cli.batch.request import BatchRequest, ClusterChoice
 from as2d_cli.batch.run import Batch
@@ -111,13 +111,11 @@ class Slow(MemoryFileSystem):
         super().pipe_file(path, value, **options)
 
 
-def test_outputs_of_a_cluster_are_put_side_by_side_in_order_and_none_is_lost(scripted, sound, monkeypatch):
+def test_outputs_of_a_cluster_are_put_side_by_side_in_order_and_none_is_lost(scripted, sound):
     import fsspec
 
     fsspec.register_implementation("slow", Slow)
     scripted({"words": 5, "encode_ms": 0.0, "step_ms": 0.0})
-    # an engine of this process stands for those of Ray
-    monkeypatch.setattr("as2d_cli.cluster.executor.fleet", here)
     given = [str(sound(f"{number}.wav", 1.0)) for number in range(FILES)]
 
     def run():
@@ -130,7 +128,7 @@ def test_outputs_of_a_cluster_are_put_side_by_side_in_order_and_none_is_lost(scr
             folder=Path("slow://texts"),
             cluster=ClusterChoice(),
         )
-        batch = Batch(request)
+        batch = Batch(request, start=local_executor)  # it stands for the engines of Ray
         return list(batch.run()), batch.report()
 
     outcomes, report = run()

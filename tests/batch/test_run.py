@@ -219,7 +219,7 @@ def test_a_run_closed_early_reports_what_was_done_and_leaves_no_process(scripted
 def test_a_target_that_breaks_its_contract_is_found_out_by_comparing(
     run, scripted, sound, monkeypatch, request
 ):
-    monkeypatch.syspath_prepend(request.path.parent / "data" / "liar_plugin")
+    monkeypatch.syspath_prepend(request.path.parents[1] / "data" / "liar_plugin")
     scripted({}, {"text": "all of it is in the box", "error_rate": 0.0}, plugin="liar")
     _, batch = run(sound("a.wav"), sound("b.wav"), compare=True)
     report = batch.report()

@@ -1,9 +1,9 @@
 import pytest
 
+from as2d_cli.bench.baselines.serial import SERIAL_MODES
 from as2d_cli.bench.modes import PLAIN, Mode, choose_modes, settle
-from as2d_cli.decoding import SERIAL_MODES
 from as2d_cli.domain.errors import RequestError
-from as2d_cli.profile.plan import Budget
+from as2d_cli.profile.plan import DraftPlan
 
 
 def names(modes):
@@ -39,7 +39,7 @@ def test_an_unknown_mode_is_refused_with_the_nearest_one():
 def test_auto_becomes_what_was_chosen_and_keeps_its_name():
     modes = choose_modes(["as2d-auto", "sd-2"], ["tiny"])
     drafting, plain = (
-        settle(modes, budget)[1] for budget in (Budget(True, "", "tiny", 7, 1), Budget(False, ""))
+        settle(modes, budget)[1] for budget in (DraftPlan(True, "", "tiny", 7, 1), DraftPlan(False, ""))
     )
     assert (drafting.kind, drafting.cap, drafting.label) == ("as2d", 7, "as2d-auto tiny")
     assert drafting.decode_threads == 1

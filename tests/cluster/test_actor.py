@@ -13,8 +13,9 @@ from as2d_cli.batch.pipeline import NOTHING_SAID
 from as2d_cli.batch.request import BatchRequest
 from as2d_cli.batch.resume import digest_of
 from as2d_cli.batch.session import Ready
+from as2d_cli.batch.work import Item
 from as2d_cli.cluster import actor
-from as2d_cli.cluster.messages import Broken, FoundLong, Item, WindowPiece
+from as2d_cli.cluster.messages import Broken, FoundLong, WindowPiece
 from as2d_cli.cluster.splitter import read_long
 from as2d_cli.domain.errors import ModelError, PluginError
 from as2d_cli.domain.types import Request
@@ -25,7 +26,7 @@ from as2d_cli.system import remote_files
 
 @pytest.fixture
 def loaded(monkeypatch):
-    """Make a station whose engine runs windows so; return it and what is added to when all is given back."""
+    """Make a actor whose engine runs windows so; return it and what is added to when all is given back."""
     given_back = []
 
     def make(run):
@@ -36,7 +37,7 @@ def loaded(monkeypatch):
             given_back.append(True)
 
         monkeypatch.setattr(actor, "ready", ready)
-        engine = actor.Station(BatchRequest((), load_registry().model("whisper-base")))
+        engine = actor.EngineActor(BatchRequest((), load_registry().model("whisper-base")))
         engine.load(version("as2d"))
         return engine, given_back
 
@@ -60,26 +61,26 @@ def test_a_file_far_away_is_fetched_once_and_only_by_who_decodes_it(loaded, soun
     monkeypatch.setattr(sources, "copy", lambda where, file: fetched.append(where) or copied(where, file))
     monkeypatch.setattr(actor, "_FAR_LONG_BYTES", 200_000)
     for name, seconds in (("short", 2.0), ("long", 10.0)):
-        remote_files.put(f"memory://station/{name}.wav", sound(seconds=seconds).read_bytes())
+        remote_files.put(f"memory://actor/{name}.wav", sound(seconds=seconds).read_bytes())
     items = [
-        Item(number, Input(Path(f"memory://station/{name}.wav")), True)
+        Item(number, Input(Path(f"memory://actor/{name}.wav")), True)
         for number, name in enumerate(("long", "short"))
     ]
     engine, _ = loaded(lambda tasks, guard: (WindowOutcome(task, NOTHING_SAID) for task in tasks))
     decoded, found = (sent.body for sent in engine.files(*items))
     assert isinstance(found, FoundLong)
     assert (decoded.number, found.number) == (1, 0)
-    assert fetched == ["memory://station/short.wav"]
-    assert decoded.content.sha256 == digest_of(Path("memory://station/short.wav"))
+    assert fetched == ["memory://actor/short.wav"]
+    assert decoded.content.sha256 == digest_of(Path("memory://actor/short.wav"))
     fetched.clear()
     *_, end = read_long(items[0], False)
-    assert fetched == ["memory://station/long.wav"]
-    assert end.content.sha256 == digest_of(Path("memory://station/long.wav"))
+    assert fetched == ["memory://actor/long.wav"]
+    assert end.content.sha256 == digest_of(Path("memory://actor/long.wav"))
 
 
 def test_an_engine_of_another_version_loads_nothing(monkeypatch):
     monkeypatch.setattr(actor, "ready", None)
-    engine = actor.Station(BatchRequest((), load_registry().model("whisper-base")))
+    engine = actor.EngineActor(BatchRequest((), load_registry().model("whisper-base")))
     refused = engine.load("0.0.9")
     assert isinstance(refused, PluginError)
     assert refused.message == f"as2d {version('as2d')} is installed there, here 0.0.9"

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from as2d_cli.batch.inputs import Input
-from as2d_cli.cluster.messages import WHOLE, Item, WindowPiece
-from as2d_cli.cluster.queue import ATTEMPTS, FILES_AT_ONCE, Backlog
+from as2d_cli.batch.work import Item
+from as2d_cli.cluster.messages import WHOLE, WindowPiece
+from as2d_cli.cluster.queue import ATTEMPTS, FILES_AT_ONCE, WorkQueue
 
 
 class Clock:
@@ -21,8 +22,8 @@ def clock():
     return Clock()
 
 
-def backlog(files, clock):
-    return Backlog([Item(number, Input(Path(f"{number}.wav")), False) for number in range(files)], clock)
+def queue(files, clock):
+    return WorkQueue([Item(number, Input(Path(f"{number}.wav")), False) for number in range(files)], clock)
 
 
 def numbers(piece):
@@ -30,7 +31,7 @@ def numbers(piece):
 
 
 def test_every_file_is_handed_out_once_in_order_in_ever_smaller_pieces(clock):
-    left = backlog(100, clock)
+    left = queue(100, clock)
     sizes, seen = [], []
     while piece := left.next_for(len(sizes) % 2, 2):
         sizes.append(len(piece.keys))
@@ -44,7 +45,7 @@ def test_every_file_is_handed_out_once_in_order_in_ever_smaller_pieces(clock):
 
 
 def test_an_engine_with_work_enough_gets_no_more(clock):
-    left = backlog(100, clock)
+    left = queue(100, clock)
     piece = left.next_for(1, 1)
     assert left.next_for(1, 1) is None
     for key in piece.keys[:-2]:
@@ -53,7 +54,7 @@ def test_an_engine_with_work_enough_gets_no_more(clock):
 
 
 def test_an_idle_engine_takes_over_from_the_end_of_what_another_has_and_the_first_result_counts(clock):
-    left = backlog(8, clock)
+    left = queue(8, clock)
     had = left.next_for(1, 1).keys
     while (piece := left.next_for(2, 1)).keys[0] not in had:
         for key in piece.keys:
@@ -65,7 +66,7 @@ def test_an_idle_engine_takes_over_from_the_end_of_what_another_has_and_the_firs
 
 
 def test_the_last_file_is_begun_again_elsewhere_only_when_it_takes_long(clock):
-    left = backlog(1, clock)
+    left = queue(1, clock)
     left.next_for(1, 2)
     assert left.next_for(2, 2) is None
     clock.now = 60.0
@@ -74,7 +75,7 @@ def test_the_last_file_is_begun_again_elsewhere_only_when_it_takes_long(clock):
 
 
 def test_what_a_lost_engine_had_is_done_by_others_and_what_it_had_sent_is_not(clock):
-    left = backlog(40, clock)
+    left = queue(40, clock)
     lost = left.next_for(1, 1)
     left.came(1, lost.keys[0])
     assert left.lost(1) == []
@@ -87,7 +88,7 @@ def test_what_a_lost_engine_had_is_done_by_others_and_what_it_had_sent_is_not(cl
 
 
 def test_files_that_an_engine_may_have_had_in_work_are_tried_again_one_by_one(clock):
-    left = backlog(40, clock)
+    left = queue(40, clock)
     lost = left.next_for(1, 1)
     left.lost(1)
     assert [len(left.next_for(engine, 1).keys) for engine in range(10, 15)] == [1] * 5
@@ -95,7 +96,7 @@ def test_files_that_an_engine_may_have_had_in_work_are_tried_again_one_by_one(cl
 
 
 def test_a_file_that_loses_its_engine_every_time_is_given_up_and_no_other(clock):
-    left = backlog(3, clock)
+    left = queue(3, clock)
     given_up, engine = [], 0
     while not given_up:
         engine += 1
@@ -110,7 +111,7 @@ def test_a_file_that_loses_its_engine_every_time_is_given_up_and_no_other(clock)
 
 
 def test_a_file_that_fails_is_tried_twice_more_and_then_its_failure_counts(clock):
-    left = backlog(1, clock)
+    left = queue(1, clock)
     for _ in range(ATTEMPTS - 1):
         (key,) = left.next_for(1, 1).keys
         assert not left.came(1, key, failed=True)
@@ -120,7 +121,7 @@ def test_a_file_that_fails_is_tried_twice_more_and_then_its_failure_counts(clock
 
 
 def test_windows_of_a_long_file_go_first_and_of_a_file_that_is_over_not_at_all(clock):
-    left = backlog(2, clock)
+    left = queue(2, clock)
     left.add([WindowPiece(7, (0, 1), "reference"), WindowPiece(8, (0,), "reference")])
     left.drop(7)
     assert left.next_for(1, 1).keys == ((8, 0),)
@@ -128,7 +129,7 @@ def test_windows_of_a_long_file_go_first_and_of_a_file_that_is_over_not_at_all(c
 
 
 def test_a_copy_that_is_still_in_work_elsewhere_is_not_handed_out_again(clock):
-    left = backlog(1, clock)
+    left = queue(1, clock)
     left.next_for(1, 1)
     clock.now = 60.0
     left.next_for(2, 2)

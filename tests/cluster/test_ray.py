@@ -155,7 +155,7 @@ def test_sigterm_while_engines_load_ends_the_run_and_its_cluster(scripted, sound
     scripted({"encode_ms": 3_600_000.0})  # nor is the file done, should the engine be ready already
     sound("talks/a.wav")
     run = start(tmp_path, "out", *RAY)
-    wait_until(lambda: any("ray::Station" in one for one in ray_processes(mark)))
+    wait_until(lambda: any("ray::EngineActor" in one for one in ray_processes(mark)))
     run.terminate()
     out, said = run.communicate(timeout=60)
     assert run.returncode == 143, said

@@ -9,7 +9,7 @@ import pytest
 from as2d_cli.cli.exit_codes import ExitCode, exit_code
 from as2d_cli.cluster.messages import Loaded
 from as2d_cli.cluster.nodes import MAX_DEATHS, nodes_of
-from as2d_cli.cluster.pool import Crew
+from as2d_cli.cluster.pool import EnginePool
 from as2d_cli.cluster.start import connected, telling_line
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.domain.errors import ModelError, PluginError, RequestError
@@ -80,23 +80,23 @@ def test_a_run_whose_cluster_has_lost_its_head_ends_before_ray_ends_the_program(
         def get_runtime_context(self):
             return self
 
-    crew = Crew(Headless(), None)
-    crew.recruit()  # it may come back
+    pool = EnginePool(Headless(), None)
+    pool.recruit()  # it may come back
     monkeypatch.setattr("as2d_cli.cluster.pool._HEAD_S", 0.0)
     monkeypatch.setattr("as2d_cli.cluster.pool._LOOK_S", 0.0)
     with pytest.raises(PluginError, match="the head of the Ray cluster is gone: "):
-        crew.recruit()
+        pool.recruit()
 
 
 @pytest.mark.parametrize(
     ("told", "line"),
     [
-        ("The actor died.\n\tclass_name: Station\n", "The actor died."),
+        ("The actor died.\n\tclass_name: EngineActor\n", "The actor died."),
         (
             "The actor died\ntraceback: Traceback (most recent call last):\n ^^^\nImportError: x",
             "ImportError: x",
         ),
-        ('ray::Station.load()\n  File "a.py", line 1\nKeyError: 1', "KeyError: 1"),
+        ('ray::EngineActor.load()\n  File "a.py", line 1\nKeyError: 1', "KeyError: 1"),
         ("", "OSError"),
     ],
 )

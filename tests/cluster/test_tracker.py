@@ -7,19 +7,11 @@ import pytest
 
 from as2d_cli.batch.inputs import Input
 from as2d_cli.batch.pipeline import NOTHING_SAID, FileWork, windows_of
-from as2d_cli.cluster.messages import (
-    RUN_WINDOWS,
-    WHOLE,
-    DecodedFile,
-    DecodedWindow,
-    End,
-    FoundLong,
-    Item,
-    Run,
-)
+from as2d_cli.batch.work import Item
+from as2d_cli.cluster.messages import RUN_WINDOWS, WHOLE, DecodedFile, DecodedWindow, End, FoundLong, Run
 from as2d_cli.cluster.queue import ATTEMPTS
 from as2d_cli.cluster.splitter import read_long
-from as2d_cli.cluster.tracker import Desk
+from as2d_cli.cluster.tracker import Tracker
 from as2d_cli.domain.errors import AudioError, DecodeError, ModelError
 from as2d_cli.domain.types import Span, WindowResult
 from as2d_cli.engine.comparison import Comparison
@@ -32,14 +24,14 @@ def heard():
     return []
 
 
-def desk(heard, files=1, *, detects=True):
+def tracker(heard, files=1, *, detects=True):
     items = [Item(number, Input(Path(f"{number}.wav")), False) for number in range(files)]
-    return Desk(items, lambda *told, silent: heard.append((*told, silent)), detects=detects)
+    return Tracker(items, lambda *told, silent: heard.append((*told, silent)), detects=detects)
 
 
 def divided(heard, **options):
-    """Return a desk with a long file, of which nothing has been read."""
-    table = desk(heard, **options)
+    """Return a tracker with a long file, of which nothing has been read."""
+    table = tracker(heard, **options)
     table.next_for(1, 1)
     table.found_long(1, FoundLong(0))
     assert [item.number for item in table.to_read] == [0]
@@ -116,7 +108,7 @@ def test_a_window_that_fails_is_tried_twice_more_and_then_fails_its_file_alone(h
 
 
 def test_of_all_long_files_together_no_more_is_read_ahead_than_engines_soon_need(heard):
-    table = desk(heard, files=2, detects=False)
+    table = tracker(heard, files=2, detects=False)
     for number in (0, 1):
         table.next_for(1, 1)
         table.found_long(1, FoundLong(number))
@@ -147,7 +139,7 @@ def test_a_long_file_in_which_nobody_speaks_says_so(heard):
 
 
 def test_what_loses_engines_fails_with_the_last_reason_and_once(heard):
-    table = desk(heard)
+    table = tracker(heard)
     for engine in range(ATTEMPTS):
         table.next_for(engine, 1)
         table.lost(engine, ModelError(f"node {engine} burnt down"))
@@ -158,7 +150,7 @@ def test_what_loses_engines_fails_with_the_last_reason_and_once(heard):
 
 
 def test_audio_that_is_none_is_not_tried_again(heard):
-    table = desk(heard)
+    table = tracker(heard)
     table.next_for(1, 1)
     table.decoded_file(
         1, DecodedFile(0, FileWork(Path("0.wav"), error=AudioError("no sound")), None, Comparison())
@@ -182,7 +174,7 @@ def test_the_reader_gives_the_windows_of_the_local_engine_the_first_spoken_one_b
 
 
 def test_a_file_that_comes_twice_is_compared_once(heard):
-    table, found = desk(heard, files=2), Comparison(windows=2, identical=2)
+    table, found = tracker(heard, files=2), Comparison(windows=2, identical=2)
     table.next_for(1, 1)
     for _ in range(2):
         table.decoded_file(1, DecodedFile(0, FileWork(Path("0.wav")), None, found))

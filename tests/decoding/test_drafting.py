@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from as2d_cli.decoding import END, DraftState, DraftStream, DraftToken, Retokenizer, fill
+from as2d_cli.decoding import END, DraftState, DraftStream, DraftToken, Retokenizer, write_draft
 from as2d_scripted import ScriptedTokenizer
 
 WORDS, BYTES = ScriptedTokenizer(), ScriptedTokenizer(words=False)
@@ -19,7 +19,7 @@ class Setup:
         self.retokenizer = Retokenizer(drafter, WORDS, VOCAB)
 
     def fill(self, draft):
-        return fill(self.writer, iter(draft), self.retokenizer, end_id=END_ID)
+        return write_draft(self.writer, iter(draft), self.retokenizer, end_id=END_ID)
 
     def published(self):
         return self.reader.ids(0, self.reader.snapshot())
@@ -88,5 +88,5 @@ def test_a_cancelled_draft_stops_at_the_next_token_and_closes_the_drafter():
             closed.append(True)
 
     setup = Setup()
-    assert fill(setup.writer, draft(), setup.retokenizer, end_id=END_ID) == DraftState.CANCELLED
+    assert write_draft(setup.writer, draft(), setup.retokenizer, end_id=END_ID) == DraftState.CANCELLED
     assert (setup.published(), closed) == (WORDS.encode(" now and then"), [True])

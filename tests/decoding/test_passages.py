@@ -3,11 +3,11 @@ import pytest
 
 from as2d_cli.decoding import (
     EMPTY,
-    LUCK,
+    PRIOR,
     Controller,
     FixedBudget,
     Hazard,
-    PassageFinder,
+    PassageAligner,
     decode,
     finished_draft,
 )
@@ -17,7 +17,7 @@ END = 99
 
 
 def found(passages, *steps):
-    finder = PassageFinder()
+    finder = PassageAligner()
     finder.feed(passages, complete=True)
     for tokens in steps:
         finder.observe(tokens)
@@ -61,7 +61,7 @@ def decoded(script, passages, policy):
     session = ScriptedSession([*script, END], prompt=[100], vocab_size=101, max_tokens=500)
     draft = finished_draft(passages, 101) if passages else EMPTY
     stands_still = float  # so that passes cost what they usually do
-    steps = list(decode(session, draft, PassageFinder(), policy, end_id=END, clock=stands_still))
+    steps = list(decode(session, draft, PassageAligner(), policy, end_id=END, clock=stands_still))
     return [token for step in steps for token in step.tokens], steps
 
 
@@ -88,7 +88,7 @@ def test_a_passage_said_again_in_every_file_takes_few_passes():
 
 def test_where_nothing_fits_hardly_anything_is_proposed():
     noise = np.random.default_rng(7)
-    policy = Controller(hazard=Hazard(LUCK))
+    policy = Controller(hazard=Hazard(PRIOR))
     for _ in range(4):
         script, passages = noise.integers(0, 98, 150).tolist(), noise.integers(0, 98, 2000).tolist()
         _, steps = decoded(script, passages, policy)

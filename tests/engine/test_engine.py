@@ -430,11 +430,11 @@ class Pausing:
     def is_paused(self):
         return self._asked < self._windows - 1
 
-    def asks(self):
+    def should_draft(self):
         self._asked += 1
         return self._asked == self._windows
 
-    def saw(self, stats, *, drafted):
+    def observe(self, stats, *, drafted):
         """Take nothing from it."""
 
 

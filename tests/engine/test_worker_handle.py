@@ -2,10 +2,10 @@
 
 from multiprocessing.connection import Connection
 
-from as2d_cli.engine.worker_handle import Worker
+from as2d_cli.engine.worker_handle import WorkerHandle
 
 
 def test_a_process_that_sends_what_is_no_message_is_lost():
-    worker = Worker("odd", Connection.send_bytes, b"no message")
+    worker = WorkerHandle("odd", Connection.send_bytes, b"no message")
     assert worker.receive(20.0) is None
     assert not worker.process.is_alive()

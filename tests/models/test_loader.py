@@ -36,7 +36,7 @@ def test_loading_a_plugin_imports_no_other_plugin():
 
 def test_loading_imports_neither_numpy_nor_a_model_runtime():
     code = (
-        "from as2d_cli import plugins; loader.load_plugin('toy');"
+        "from as2d_cli.models import loader; loader.load_plugin('toy');"
         "print({'numpy', 'MNN', 'onnx'} & set(sys.modules))"
     )
     code = f"import sys; sys.path[:] = {[str(TOY_PLUGIN), *sys.path]}; {code}"

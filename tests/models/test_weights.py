@@ -81,7 +81,7 @@ def test_what_is_fetched_is_deleted_once_it_is_converted(entry, tmp_path, monkey
         {"options": {"bits": 8}},
         {"sha256": {"a.txt": "0" * 64}},
         {"plugin": "toy_misspelt"},
-        {"source": PathSource(Path(__file__).parents[1], (Path(__file__).name,))},
+        {"source": PathSource(Path(__file__).parent, (Path(__file__).name,))},
     ],
 )
 def test_any_change_of_an_entry_asks_for_another_conversion(entry, change):

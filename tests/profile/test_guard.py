@@ -18,9 +18,9 @@ def run(guard, windows, drafted_s, plain_s=1.0):
     """Decode windows; return how many were drafted."""
     drafted = 0
     for _ in range(windows):
-        asks = guard.asks()
+        asks = guard.should_draft()
         drafted += asks
-        guard.saw(took(drafted_s if asks else plain_s), drafted=asks)
+        guard.observe(took(drafted_s if asks else plain_s), drafted=asks)
     return drafted
 
 
@@ -69,16 +69,16 @@ def test_a_machine_that_has_become_slower_is_known_by_the_windows_without_drafts
 def test_windows_that_were_in_work_when_drafts_were_stopped_do_not_count_again():
     guard = DraftGuard(PLAIN)
     run(guard, 1, 1.2)
-    guard.saw(took(1.4), drafted=True)
+    guard.observe(took(1.4), drafted=True)
     assert run(guard, FIRST_PAUSE - 1, 1.2) == 0
-    assert guard.asks()
+    assert guard.should_draft()
 
 
 def test_while_one_window_is_tried_the_next_ones_go_without_and_a_lost_trial_is_made_again():
     guard = DraftGuard(PLAIN)
     run(guard, 1, 1.2)
     run(guard, FIRST_PAUSE - 1, 1.2)
-    asked = [guard.asks() for _ in range(40)]  # nothing comes back
+    asked = [guard.should_draft() for _ in range(40)]  # nothing comes back
     assert asked[0]
     assert not any(asked[1:4])
     assert sum(asked) == 3

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from as2d_cli.domain.types import DecodeStats
-from as2d_cli.profile.plan import CAPS, Budget, PlainCosts, best_of, choose_budget, within
+from as2d_cli.profile.plan import CAPS, DraftPlan, PlainCosts, best_of, choose_budget, within
 
 
 def test_a_drafter_that_costs_nothing_is_used(pair_costs):
@@ -107,6 +107,6 @@ def test_a_device_that_is_slower_all_over_chooses_as_before(pair_costs):
 
 
 def test_the_drafter_that_saves_most_is_chosen_and_of_none_the_first():
-    saving = [Budget(True, "", drafter=name, saving=share) for name, share in (("a", 0.1), ("b", 0.3))]
-    assert best_of([Budget(False, "no"), *saving]).drafter == "b"
-    assert best_of([Budget(False, "one"), Budget(False, "two")]).reason == "one"
+    saving = [DraftPlan(True, "", drafter=name, saving=share) for name, share in (("a", 0.1), ("b", 0.3))]
+    assert best_of([DraftPlan(False, "no"), *saving]).drafter == "b"
+    assert best_of([DraftPlan(False, "one"), DraftPlan(False, "two")]).reason == "one"

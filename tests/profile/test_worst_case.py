@@ -73,7 +73,7 @@ def run(adversary, costs):
     handed_out, took = deque(), []
     for number in range(WINDOWS):
         while len(handed_out) < SLOTS:
-            handed_out.append("drafted" if guard.asks() else "plain")
+            handed_out.append("drafted" if guard.should_draft() else "plain")
         how, one = handed_out.popleft(), window(adversary, number)
         drafted = how != "plain"
         ready = replace(one, publish_ms=(0.0,) * len(one.draft), draft_encode_ms=0.0)
@@ -81,7 +81,7 @@ def run(adversary, costs):
         stats = DecodeStats(
             tokens=len(one.tokens), encode_s=found.encoded_ms / 1e3, wall_s=found.total_ms / 1e3
         )
-        if guard.saw(stats, drafted=drafted):  # of windows handed out the target has begun the first
+        if guard.observe(stats, drafted=drafted):  # of windows handed out the target has begun the first
             handed_out = deque("begun" if at == 0 else "plain" for at in range(len(handed_out)))
         took.append((found.total_ms, replay(one, machine, Controller(), drafted=False).total_ms))
     return np.array(took).T

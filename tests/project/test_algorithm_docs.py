@@ -10,7 +10,8 @@ from typing import get_args
 import pytest
 
 from as2d_cli import decoding
-from as2d_cli.decoding import SERIAL_MODES, AlignMode, DraftState
+from as2d_cli.bench.baselines.serial import SERIAL_MODES
+from as2d_cli.decoding import AlignMode, DraftState
 
 TEXT = (Path(__file__).parents[2] / "docs" / "algorithm.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| `([a-z_.]+)` \| `([A-Z_]+)` \| (.+) \|$", TEXT, re.MULTILINE)

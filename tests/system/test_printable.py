@@ -9,8 +9,8 @@ import unicodedata
 import pytest
 
 from as2d_cli.cli.output.columns import print_table
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.system.printable import one_line, printable, spoken
+from as2d_cli.domain.errors import ModelError, one_line
+from as2d_cli.system.printable import printable, spoken
 
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIH4=\x07"
 ODD = f"[bold]a[/bold] \x1b[2J{CLIPBOARD}\x9b31m\r\u202eedoc\u202c \x7f\x00日本語 🎤"

@@ -2,16 +2,9 @@ import itertools
 
 import pytest
 
-from as2d_cli.decoding import (
-    EMPTY,
-    END,
-    WHOLE_DRAFT,
-    Aligner,
-    Coupling,
-    FixedBudget,
-    decode,
-    serial_draft,
-)
+from as2d_cli.bench.baselines.coupled import Coupling
+from as2d_cli.bench.baselines.serial import WHOLE_DRAFT, serial_draft
+from as2d_cli.decoding import EMPTY, END, Aligner, FixedBudget, decode
 from as2d_cli.domain.errors import ModelError
 from as2d_cli.domain.types import Request
 

@@ -18,7 +18,7 @@ from as2d_cli.decoding import (
     FixedBudget,
     Retokenizer,
     decode,
-    fill,
+    write_draft,
 )
 from as2d_cli.domain.errors import ModelError
 from as2d_cli.domain.types import Request
@@ -235,7 +235,7 @@ def drafted(request, base, drafter, features):
     stream.reset(1)
     retokenizer = Retokenizer(drafter.tokenizer, base.tokenizer, base.spec.vocab_size)
     draft = drafter.draft(window, Request(language="en"))
-    state = fill(stream.writer(1), draft, retokenizer, end_id=base.spec.end_id)
+    state = write_draft(stream.writer(1), draft, retokenizer, end_id=base.spec.end_id)
     assert state is not DraftState.FAILED
     steps = list(decode(base.open(window, asked), EMPTY, Aligner(), FixedBudget(0), end_id=base.spec.end_id))
     return window, asked, stream, [token for step in steps for token in step.tokens]

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from as2d_cli.decoding import EMPTY, Aligner, DraftReader, DraftStream, FixedBudget, Retokenizer, decode, fill
+from as2d_cli.decoding import (
+    EMPTY,
+    Aligner,
+    DraftReader,
+    DraftStream,
+    FixedBudget,
+    Retokenizer,
+    decode,
+    write_draft,
+)
 from as2d_cli.decoding.protocols import Drafter, Target, TargetSession
 from as2d_cli.domain.types import Features, Request
 from as2d_cli.engine.slots import DRAFT_CAPACITY
@@ -31,5 +40,5 @@ def draft_of(target: Target, drafter: Drafter, features: Features, request: Requ
     stream = DraftStream.in_memory(DRAFT_CAPACITY)
     stream.reset(1)
     retokenizer = Retokenizer(drafter.tokenizer, target.tokenizer, target.spec.vocab_size)
-    fill(stream.writer(1), drafter.draft(features, request), retokenizer, end_id=target.spec.end_id)
+    write_draft(stream.writer(1), drafter.draft(features, request), retokenizer, end_id=target.spec.end_id)
     return stream.reader(1, target.spec.vocab_size)

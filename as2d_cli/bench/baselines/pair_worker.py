@@ -11,19 +11,12 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 
+from as2d_cli.bench.baselines.coupled import Coupling
 from as2d_cli.bench.baselines.follower import channel, load_session_drafter
-from as2d_cli.bench.baselines.serial import Schedule, new_schedule
+from as2d_cli.bench.baselines.following import FollowedDraft
+from as2d_cli.bench.baselines.serial import WHOLE_DRAFT, Schedule, new_schedule, serial_draft
 from as2d_cli.bench.modes import COUPLED
-from as2d_cli.decoding import (
-    EMPTY,
-    WHOLE_DRAFT,
-    Aligner,
-    Coupling,
-    FollowedDraft,
-    Policy,
-    decode,
-    serial_draft,
-)
+from as2d_cli.decoding import EMPTY, Aligner, Policy, decode
 from as2d_cli.decoding.protocols import DrafterSpec, SessionDrafter, Target, TargetSession, TargetSpec
 from as2d_cli.domain.errors import As2dError
 from as2d_cli.domain.types import Request, Step, WindowResult, WindowTrace

@@ -13,7 +13,7 @@ from as2d_cli.engine.engine import Engine
 from as2d_cli.engine.measure import PairCosts
 from as2d_cli.engine.messages import DecodeSettings, ModelRef
 from as2d_cli.profile import store
-from as2d_cli.profile.plan import Budget, best_of, choose_budget, of_threads
+from as2d_cli.profile.plan import DraftPlan, best_of, choose_budget, of_threads
 from as2d_cli.system.device import is_quiet
 
 Splits: TypeAlias = Sequence[PairCosts]
@@ -44,15 +44,15 @@ def known_costs(
     return store.new(key, costs)
 
 
-def choose(costs: Mapping[str, Splits], note: Callable[[str], None]) -> Budget:
+def choose(costs: Mapping[str, Splits], note: Callable[[str], None]) -> DraftPlan:
     """Return what this device is best served by, as `transcribe` would decide; without costs, no drafts."""
     budgets = [choose_budget(own, name) for name, own in costs.items()]
     for name, budget in zip(costs, budgets, strict=True):
         note(f"{AUTO}, {name}: {_said(budget)}")
-    return best_of(budgets) if budgets else Budget(False, "nothing is known of this device")
+    return best_of(budgets) if budgets else DraftPlan(False, "nothing is known of this device")
 
 
-def _said(budget: Budget) -> str:
+def _said(budget: DraftPlan) -> str:
     if budget.drafted_s is None or budget.plain_s is None:
         return budget.reason
     return f"{budget.reason} ({budget.drafted_s:.2f} s against {budget.plain_s:.2f} s predicted)"

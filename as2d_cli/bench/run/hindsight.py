@@ -33,9 +33,9 @@ from as2d_cli.domain.errors import ModelError
 from as2d_cli.domain.types import Request
 from as2d_cli.engine.messages import Attach, DrafterReady, Failed, Job, ModelRef
 from as2d_cli.engine.slots import SlotLayout, Slots
-from as2d_cli.engine.worker_handle import PATIENCE_S, Worker
+from as2d_cli.engine.worker_handle import PATIENCE_S, WorkerHandle
 from as2d_cli.engine.worker_main import run_drafter
-from as2d_cli.profile.plan import CAPS, Budget, replay_costs
+from as2d_cli.profile.plan import CAPS, DraftPlan, replay_costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def record_drafts(
 
 @contextmanager
 def _recorder(target: ModelRef, drafter: ModelRef, spec: TargetSpec) -> Iterator[_Recorder]:
-    worker = Worker("recorder", run_drafter, drafter, target)
+    worker = WorkerHandle("recorder", run_drafter, drafter, target)
     try:
         ready = worker.receive(PATIENCE_S)
         if isinstance(ready, Failed):
@@ -90,7 +90,7 @@ def _recorder(target: ModelRef, drafter: ModelRef, spec: TargetSpec) -> Iterator
 class _Recorder:
     """A drafter's process that drafts one window at a time."""
 
-    worker: Worker
+    worker: WorkerHandle
     slots: Slots
     spec: DrafterSpec
     vocab_size: int
@@ -155,7 +155,7 @@ def verdicts(
     recorded: Mapping[str, Recorded],
     spec: TargetSpec,
     target_threads: int,
-    auto: Budget,
+    auto: DraftPlan,
 ) -> list[OracleRow]:
     """Replay every window with every choice and judge them; `auto` is what the tool chose.
 
@@ -188,7 +188,7 @@ def verdicts(
     return found
 
 
-def _choice(auto: Budget, recorded: Mapping[str, Recorded], plain: Choice) -> Choice:
+def _choice(auto: DraftPlan, recorded: Mapping[str, Recorded], plain: Choice) -> Choice:
     if auto.drafter is None:
         return plain
     own = recorded[auto.drafter]

@@ -11,7 +11,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from as2d_cli import __version__
 from as2d_cli.engine.messages import ModelRef
 from as2d_cli.models.discovery import list_plugins
 from as2d_cli.system.device import device
@@ -23,7 +22,7 @@ def provenance(target: ModelRef, drafters: Sequence[ModelRef], command: str) -> 
     """Describe this program, this machine, these models and this moment."""
     used = {model.entry.plugin for model in (target, *drafters)}
     return {
-        "as2d": __version__,
+        "as2d": version("as2d"),
         "commit": commit(Path(__file__).parent),
         "plugins": {
             info.name: f"{info.package} {info.version}" for info in list_plugins() if info.name in used

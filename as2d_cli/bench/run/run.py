@@ -21,7 +21,7 @@ from as2d_cli.domain.errors import As2dError
 from as2d_cli.engine.engine import Engine, EngineSettings
 from as2d_cli.engine.messages import ModelRef
 from as2d_cli.profile.guard import DraftGuard
-from as2d_cli.profile.plan import Budget
+from as2d_cli.profile.plan import DraftPlan
 
 SPECASR_NOTE = (
     "specasr-asp is SpecASR's truncated single-sequence drafts with recycling; its token tree is left out, "
@@ -137,7 +137,7 @@ class _Run:
                 self.costs[name] = stored.costs
                 self.results.staircases.append(staircase(name, stored))
 
-    def _runners(self, modes: Sequence[Mode], auto: Budget) -> dict[str, Runner]:
+    def _runners(self, modes: Sequence[Mode], auto: DraftPlan) -> dict[str, Runner]:
         runners: dict[str, Runner] = {}
         first = next(iter(self.engines))
         pairs: dict[str, Runner | None] = {}
@@ -191,7 +191,7 @@ class _Run:
             if holds
         ]
 
-    def _replay(self, windows: Sequence[BenchWindow], spec: TargetSpec, auto: Budget) -> None:
+    def _replay(self, windows: Sequence[BenchWindow], spec: TargetSpec, auto: DraftPlan) -> None:
         rows, request = self.results.rows, self.request
         languages = {row.window: row.language for row in rows if row.mode == rows[0].mode}
         recorded: dict[str, Recorded] = {}
@@ -205,7 +205,7 @@ class _Run:
             except As2dError as error:
                 self._note(f"{name} is not in the replay: {error.message}")
         if recorded:
-            known = auto if auto.drafter in recorded else Budget(False, "not in the replay")
+            known = auto if auto.drafter in recorded else DraftPlan(False, "not in the replay")
             self.results.oracle = verdicts(rows, recorded, spec, request.target.threads, known)
 
 

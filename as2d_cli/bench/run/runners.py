@@ -19,7 +19,7 @@ from as2d_cli.engine.engine import Engine, WindowTask
 from as2d_cli.engine.measure import peak_bytes_of
 from as2d_cli.engine.messages import Attach, DecodeSettings, Done, DrafterReady, Failed, Job, ModelRef
 from as2d_cli.engine.slots import SlotLayout, Slots
-from as2d_cli.engine.worker_handle import PATIENCE_S, Worker
+from as2d_cli.engine.worker_handle import PATIENCE_S, WorkerHandle
 from as2d_cli.profile.guard import DraftGuard
 
 M = TypeVar("M")
@@ -88,7 +88,7 @@ class PairRunner:
         """In turn with the target the drafter has all threads, too; beside it, as many as in AS2D modes."""
         self._models = (target, drafter)
         self._costs, self._coupled = costs, coupled
-        self._follower: Worker | None = None
+        self._follower: WorkerHandle | None = None
         self._stack = ExitStack()
         self._count = 0
 
@@ -133,7 +133,7 @@ class PairRunner:
         return BlockRun(results, wall_s)
 
     def _decoded(
-        self, tasks: Sequence[WindowTask], decode: DecodeSettings, follower: Worker | None
+        self, tasks: Sequence[WindowTask], decode: DecodeSettings, follower: WorkerHandle | None
     ) -> Iterator[WindowResult]:
         """Decode window by window; the features of the next are made meanwhile, as in the engine."""
         features = self._features(tasks[0])
@@ -150,7 +150,7 @@ class PairRunner:
     def _features(self, task: WindowTask) -> dict[FeatureSpec, Features]:
         return {spec: log_mel(task.window.samples, spec) for spec in self._slots.layout.specs}
 
-    def _send(self, task: WindowTask, decode: DecodeSettings, follower: Worker | None) -> None:
+    def _send(self, task: WindowTask, decode: DecodeSettings, follower: WorkerHandle | None) -> None:
         self._count += 1
         job = Job(
             id=self._count,
@@ -173,13 +173,13 @@ class PairRunner:
         return tuple(worker.process.pid for worker in workers if worker and worker.process.pid)
 
 
-def _started(stack: ExitStack, name: str, body: Callable[..., None], *models: ModelRef) -> Worker:
-    worker = Worker(name, body, *models)
+def _started(stack: ExitStack, name: str, body: Callable[..., None], *models: ModelRef) -> WorkerHandle:
+    worker = WorkerHandle(name, body, *models)
     stack.callback(worker.stop)
     return worker
 
 
-def _answer(worker: Worker, kind: type[M]) -> M:
+def _answer(worker: WorkerHandle, kind: type[M]) -> M:
     """Return the next message. Raises what it reports, or `ModelError` if the process is gone."""
     message: object = worker.receive(PATIENCE_S)
     if isinstance(message, Failed):

@@ -1,1 +1,1 @@
-"""."""
+"""The sub-commands of `as2d`, one module each; `catalog` lists them."""

@@ -32,8 +32,9 @@ def ask(options: AskOptions) -> ExitCode:
     Answers go to stdout, each with the place in the recording that it rests on, everything else to stderr.
     "Not in the recording." is an answer, too. Without -q, questions are read from standard input, one a line.
     """
-    from as2d_cli.ask.from_audio import Hearing
-    from as2d_cli.ask.from_transcript import Reading
+    from as2d_cli.api import executor_for
+    from as2d_cli.ask.from_audio import AskFromAudio
+    from as2d_cli.ask.from_transcript import AskFromTranscript
     from as2d_cli.cli.output.answers import JsonAnswers, TextAnswers
     from as2d_cli.cli.output.display import TerminalDisplay
 
@@ -51,7 +52,8 @@ def ask(options: AskOptions) -> ExitCode:
         answers.answer(answer)
 
     with TerminalDisplay(messages, bar=options.progress) as display:
-        asking = Reading(request, display) if request.reader else Hearing(request, display)
+        kind = AskFromTranscript if request.reader else AskFromAudio
+        asking = kind(request, display, executor_for(request.listening))
         return Showing(messages, display, show, answers.report).show(asking)
 
 

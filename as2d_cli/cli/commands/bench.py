@@ -186,12 +186,12 @@ def _show(results: Results, html: Path | None, trace: Path | None) -> ExitCode:
     from as2d_cli.bench.report.page import page
     from as2d_cli.bench.report.tables import report
     from as2d_cli.bench.report.trace import trace_json
-    from as2d_cli.system.text_files import write_atomic
+    from as2d_cli.system.atomic_files import write_text_atomic
 
     # before the report, which whoever reads it may break off
     for path, write in ((html, page), (trace, trace_json)):
         if path is not None:
-            write_atomic(path.resolve(), write(results))  # /dev/stdout is a link, which must stay
+            write_text_atomic(path.resolve(), write(results))  # /dev/stdout is a link, which must stay
     for line in report(results):
         typer.echo(line)
     difference = first_difference(results.rows)

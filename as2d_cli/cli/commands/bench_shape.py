@@ -31,7 +31,7 @@ def bench_shape(name: str, drafters: Sequence[str], threads: int | None, output:
     from as2d_cli.bench.run.provenance import provenance
     from as2d_cli.bench.run.shape import measure_shape, project
     from as2d_cli.models.registry import load_registry
-    from as2d_cli.system.text_files import write_atomic
+    from as2d_cli.system.atomic_files import write_text_atomic
 
     registry = load_registry()
     pair = registry.pair(_pair_name(name, registry))
@@ -47,7 +47,7 @@ def bench_shape(name: str, drafters: Sequence[str], threads: int | None, output:
                 typer.echo(line)
             records.append(record(measured, projection, origin))
     if output is not None:
-        write_atomic(output.resolve(), "".join(records))
+        write_text_atomic(output.resolve(), "".join(records))
 
 
 def _pair_name(name: str, registry: Registry) -> str:

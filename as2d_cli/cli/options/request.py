@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast, get_args
 
-from as2d_cli.audio.sources import reason
 from as2d_cli.batch.inputs import STDIN, Inputs, find_inputs
 from as2d_cli.batch.outputs import output_folder
 from as2d_cli.batch.request import (
@@ -23,7 +22,7 @@ from as2d_cli.batch.request import (
 from as2d_cli.cli.options.parameters import BatchOptions, BudgetOptions, InputOptions, TranslateOptions
 from as2d_cli.decoding import AlignMode
 from as2d_cli.decoding.controller import MAX_CANDIDATES
-from as2d_cli.domain.errors import RequestError
+from as2d_cli.domain.errors import RequestError, reason
 from as2d_cli.domain.languages import AUTO, language_code
 from as2d_cli.engine.messages import DecodeSettings
 from as2d_cli.models.registry import load_registry

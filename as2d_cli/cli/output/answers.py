@@ -7,8 +7,9 @@ from typing import Any, Protocol
 from as2d_cli.ask.types import Answer, AskReport, AskRequest
 from as2d_cli.batch.report import stats_dict
 from as2d_cli.cli.output.results import name_of, write_out, write_record
+from as2d_cli.domain.errors import one_line
 from as2d_cli.domain.types import Span
-from as2d_cli.system.printable import one_line, printable
+from as2d_cli.system.printable import printable
 from as2d_cli.transcripts.formats import clock
 
 

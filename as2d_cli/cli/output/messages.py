@@ -6,8 +6,8 @@ import os
 import sys
 from typing import TextIO
 
-from as2d_cli.domain.errors import As2dError
-from as2d_cli.system.printable import one_line, printable
+from as2d_cli.domain.errors import As2dError, one_line
+from as2d_cli.system.printable import printable
 
 
 class Messages:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from as2d_cli.batch.report import NodeReport, RunReport
 from as2d_cli.engine.comparison import Comparison
-from as2d_cli.profile.plan import Budget
+from as2d_cli.profile.plan import DraftPlan
 
 
 def lines_of(report: RunReport) -> list[str]:
@@ -63,7 +63,7 @@ def _decoding(report: RunReport) -> str:
     )
 
 
-def _budget(report: RunReport, budget: Budget) -> str:
+def _budget(report: RunReport, budget: DraftPlan) -> str:
     """Say what was chosen for this device and why, and what was predicted beside what was measured."""
     line = f"chosen for this device: {_choice(budget)}: {budget.reason}"
     if report.predicted_plain_s and not report.comparison:
@@ -84,7 +84,7 @@ def _node(node: NodeReport) -> str:
     return line if node.budget is None else f"{line}; {_choice(node.budget)}: {node.budget.reason}"
 
 
-def _choice(budget: Budget) -> str:
+def _choice(budget: DraftPlan) -> str:
     if not budget.drafting:
         return "no drafts"
     threads = f", passes on {_count(budget.decode_threads, 'thread')}" if budget.decode_threads else ""

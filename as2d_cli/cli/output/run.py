@@ -31,6 +31,7 @@ _Report_co = TypeVar("_Report_co", bound="Report", covariant=True)
 
 def run(options: BatchOptions) -> ExitCode:
     """Do what the options ask for. Raises `As2dError` if there is no way to begin or to go on."""
+    from as2d_cli.api import executor_for
     from as2d_cli.batch.run import Batch
     from as2d_cli.cli.options.request import batch_request
     from as2d_cli.cli.output.display import TerminalDisplay
@@ -49,7 +50,9 @@ def run(options: BatchOptions) -> ExitCode:
             _tell(messages, outcome)
             results.file(outcome)
 
-        return Showing(messages, display, show, results.report).show(Batch(request, display))
+        return Showing(messages, display, show, results.report).show(
+            Batch(request, display, executor_for(request))
+        )
 
 
 class Report(Protocol):

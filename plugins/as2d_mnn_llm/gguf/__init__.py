@@ -1,1 +1,1 @@
-"""."""
+"""Language models from GGUF files: reading, dequantising, writing them as graphs."""

@@ -6,22 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from as2d_cli.bench.baselines.serial import AdaptiveSchedule, FixedSchedule, new_schedule
-from as2d_cli.decoding import (
-    END,
+from as2d_cli.bench.baselines.coupled import Coupling
+from as2d_cli.bench.baselines.following import Channel, FollowedDraft, Follower
+from as2d_cli.bench.baselines.serial import (
     SERIAL_MODES,
     WHOLE_DRAFT,
-    Channel,
-    Coupling,
-    DraftState,
-    DraftStream,
-    DraftToken,
-    FollowedDraft,
-    Follower,
+    AdaptiveSchedule,
+    FixedSchedule,
     SerialDraft,
-    decode,
+    new_schedule,
     serial_draft,
 )
+from as2d_cli.decoding import END, DraftState, DraftStream, DraftToken, decode
 from as2d_cli.decoding.virtual import VirtualClock
 from as2d_cli.domain.errors import DecodeError
 from as2d_cli.domain.types import Request

@@ -8,7 +8,7 @@ from as2d_cli.engine.messages import ModelRef
 from as2d_cli.models.registry import ModelEntry
 from as2d_cli.models.sources import NoSource
 from as2d_cli.profile import store
-from as2d_cli.profile.plan import CAPS, Budget, choose_budget
+from as2d_cli.profile.plan import CAPS, DraftPlan, choose_budget
 
 
 def pair_costs(draft_ms):
@@ -59,7 +59,7 @@ def test_of_all_drafters_the_one_that_gains_most_is_chosen():
 def test_where_no_draft_pays_none_is_chosen():
     slow = choose({"slow": pair_costs(50.0)}, lambda text: None)
     assert (slow.drafting, slow.drafter, slow.cap) == (False, None, 0)
-    assert choose({}, lambda text: None) == Budget(False, "nothing is known of this device")
+    assert choose({}, lambda text: None) == DraftPlan(False, "nothing is known of this device")
 
 
 def test_a_profile_of_a_quiet_machine_is_kept_and_used_again(models, monkeypatch):

@@ -23,7 +23,7 @@ from as2d_cli.engine.measure import ROWS, DraftCosts, PairCosts, TargetCosts
 from as2d_cli.engine.messages import ModelRef
 from as2d_cli.models.registry import ModelEntry
 from as2d_cli.models.sources import NoSource
-from as2d_cli.profile.plan import Budget
+from as2d_cli.profile.plan import DraftPlan
 from as2d_scripted import Script, ScriptedTarget
 
 END = 0
@@ -32,7 +32,7 @@ TEXT = (*range(1, 41), END)
 STAIRS = {rows: 10.0 + 0.1 * rows for rows in ROWS}
 TARGET = TargetCosts(100.0, STAIRS, STAIRS, row_invariant=True, peak_bytes=1)
 COSTS = (PairCosts(TARGET, TARGET, DraftCosts(10.0, 1.0, 1), DraftCosts(10.0, 1.0, 1), decode_threads=2),)
-NONE = Budget(False, "")
+NONE = DraftPlan(False, "")
 GOOD = RecordedDraft(TEXT, tuple(20.0 + index for index in range(len(TEXT))), DraftState.ENDED)
 
 
@@ -50,7 +50,7 @@ def plain_row(make_row):
 def test_a_good_draft_wins_in_the_replay_and_the_oracle_is_never_slower(plain_row):
     rows = [plain_row(0), plain_row(1)]
     found = verdicts(
-        rows, {"hearer": Recorded([GOOD, NO_DRAFT], COSTS, 1)}, SPEC, 2, Budget(True, "", "hearer", 23)
+        rows, {"hearer": Recorded([GOOD, NO_DRAFT], COSTS, 1)}, SPEC, 2, DraftPlan(True, "", "hearer", 23)
     )
     named = {row.choice: row for row in found}
     assert list(named)[:3] == [
@@ -77,7 +77,7 @@ def test_the_replay_of_target_only_is_what_the_run_took_where_the_costs_are_true
 
 def test_the_oracle_also_knows_the_other_ways_to_share_out_threads(plain_row):
     shared = replace(COSTS[0], target=TARGET.scaled(0.5), target_busy=TARGET.scaled(0.5), decode_threads=1)
-    auto = Budget(True, "", "hearer", 23, decode_threads=1)
+    auto = DraftPlan(True, "", "hearer", 23, decode_threads=1)
     recorded = {"hearer": Recorded([GOOD], (*COSTS, shared), 1)}
     named = {row.choice: row for row in verdicts([plain_row()], recorded, SPEC, 2, auto)}
     assert named["as2d-23 hearer, passes on 1"].speedup > named["as2d-23 hearer"].speedup

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from as2d_cli.bench.baselines.serial import SERIAL_MODES
 from as2d_cli.bench.modes import PLAIN, Mode, choose_modes
 from as2d_cli.bench.run import runners
 from as2d_cli.bench.run.clips import BenchWindow, Clip
 from as2d_cli.bench.run.runners import EngineRunner, PairRunner, summed_peak_bytes
-from as2d_cli.decoding import SERIAL_MODES
 from as2d_cli.domain.errors import As2dError, ModelError, PluginError
 from as2d_cli.domain.types import Window
 from as2d_cli.engine.engine import Engine, EngineSettings

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from as2d_cli.cli.commands.profile import app
 from as2d_cli.domain.errors import RegistryError, RequestError
 from as2d_cli.profile import store
-from as2d_cli.profile.plan import Budget
+from as2d_cli.profile.plan import DraftPlan
 from as2d_cli.profile.selection import Selection
 from as2d_cli.system import device
 
@@ -59,7 +59,7 @@ def test_a_pair_is_measured_kept_and_shown(run, monkeypatch):
 
 def test_on_a_busy_machine_a_measurement_comes_with_a_warning(run, monkeypatch):
     monkeypatch.setattr(device, "is_quiet", lambda: False)
-    monkeypatch.setattr(Selection, "measured", lambda self, engine: Budget(False, "no gain"))
+    monkeypatch.setattr(Selection, "measured", lambda self, engine: DraftPlan(False, "no gain"))
     measured = run("run", "--pair", "pair")
     assert measured.stdout == "pair: no gain\n"
     assert "other work is running on this machine" in measured.stderr

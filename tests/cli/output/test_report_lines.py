@@ -8,7 +8,7 @@ from as2d_cli.batch.report import RunReport
 from as2d_cli.cli.output.report_lines import lines_of
 from as2d_cli.domain.types import DecodeStats
 from as2d_cli.engine.comparison import Comparison
-from as2d_cli.profile.plan import Budget
+from as2d_cli.profile.plan import DraftPlan
 
 STATS = DecodeStats(
     tokens=100, steps=25, proposed=120, accepted=75, drafted=130, encode_s=2.0, verify_s=4.0, control_s=0.5
@@ -85,7 +85,7 @@ def test_a_window_that_failed_one_way_leaves_the_comparison_in_doubt():
     assert "compare: 1 window FAILED one of the two ways" in lines_of(report)
 
 
-CHOSEN = Budget(
+CHOSEN = DraftPlan(
     True, "drafts would save 20%", "hearer", cap=7, decode_threads=1, saving=0.25, plain_s=1.2, drafted_s=0.9
 )
 
@@ -106,7 +106,7 @@ def test_without_drafts_only_plain_decoding_was_predicted():
     report = RunReport(
         "speaker",
         "hearer",
-        budget=Budget(False, "drafts would cost 20%"),
+        budget=DraftPlan(False, "drafts would cost 20%"),
         stats=DecodeStats(wall_s=10.4),
         predicted_plain_s=10.0,
     )

@@ -1,4 +1,4 @@
-"""Reading GGUF files: what is in sound ones, and one clear error for all others."""
+"""AskFromTranscript GGUF files: what is in sound ones, and one clear error for all others."""
 
 import struct
 

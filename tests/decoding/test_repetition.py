@@ -1,6 +1,6 @@
 import pytest
 
-from as2d_cli.decoding.loops import LoopDetector, has_loop
+from as2d_cli.decoding.repetition import LoopDetector, has_loop
 
 
 def first_alarm(tokens):

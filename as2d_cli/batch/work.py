@@ -1,0 +1,124 @@
+"""The files of a run as they are handed to whatever decodes them, and as they come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import KW_ONLY, dataclass
+from io import BytesIO
+from typing import Protocol, TypeAlias
+
+from as2d_cli.batch.display import Display
+from as2d_cli.batch.inputs import Input
+from as2d_cli.batch.pipeline import FileWork
+from as2d_cli.batch.report import NodeReport
+from as2d_cli.batch.request import BatchRequest
+from as2d_cli.batch.resume import Content, Stamp, content_of
+from as2d_cli.decoding.protocols import TargetSpec
+from as2d_cli.domain.errors import As2dError
+from as2d_cli.domain.types import Request, WindowResult
+from as2d_cli.engine.comparison import Comparison
+from as2d_cli.profile.plan import DraftPlan
+
+Decoded: TypeAlias = tuple[FileWork, Content | None]
+"""A file that is finished, and what it held, where that is wanted and known."""
+
+
+class Held(BytesIO):
+    """Standard input, where there is none."""
+
+    name = "stdin"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A file to decode."""
+
+    number: int
+    """Its place among the files of the run."""
+    input: Input
+    wants_content: bool
+    """Whether to tell what it held."""
+    _: KW_ONLY
+    given: str = ""
+    """What it goes by in messages, if that is not its path."""
+    question: str | None = None
+    """What is asked about it; None: it is to be written down."""
+    bytes: bytes | None = None
+    """What the input's stream held: that is not to be had elsewhere."""
+
+    def named(self, error: As2dError) -> As2dError:
+        """Return an error of this file as it is told where the file was given."""
+        rest = error.message.removeprefix(self.input.name)
+        is_about_it = self.given and rest != error.message
+        return type(error)(self.given + rest, error.hint) if is_about_it else error
+
+    def opened(self) -> Input:
+        """Return the input as it can be read here."""
+        if self.bytes is None:
+            return self.input
+        return Input(self.input.path, self.input.subfolder, Held(self.bytes))
+
+    def content(self, stamp: Stamp | None, work: FileWork) -> Content | None:
+        """Return what it held, if that is wanted and known; it had this `stamp` before `work` read it."""
+        wanted = self.wants_content and work.error is None
+        return content_of(self.opened(), stamp, work.sha256) if wanted else None
+
+
+class Heard(Protocol):
+    """Is told of every window that comes back."""
+
+    def __call__(self, number: int, seconds: float, result: WindowResult | None, *, silent: bool) -> None:
+        """Take a window of the file `number`."""
+
+
+class Started(Protocol):
+    """What an executor tells of itself once its first engine is ready."""
+
+    @property
+    def request(self) -> Request:
+        """What is asked of every window."""
+
+    @property
+    def spec(self) -> TargetSpec:
+        """Facts about the target."""
+
+
+class Executor(Protocol):
+    """Decodes the files of a run: one engine in this process's care, or many on a cluster."""
+
+    @property
+    def plan(self) -> DraftPlan | None:
+        """What was chosen by this device's profile, if that was left to it and is the same everywhere."""
+
+    @property
+    def comparison(self) -> Comparison:
+        """What both ways of decoding came to so far, if they are compared."""
+
+    @property
+    def is_drafter_lost(self) -> bool:
+        """Whether some engine goes on without its drafter although nobody chose that."""
+
+    @property
+    def paused_windows(self) -> int:
+        """Windows decoded without drafts because these had come to cost time."""
+
+    @property
+    def nodes(self) -> tuple[NodeReport, ...]:
+        """What each node of a cluster has done so far; none where there is no cluster."""
+
+    def await_first(self) -> tuple[Started, float]:
+        """Wait for the first engine; return what it tells of itself, and how long that took, seconds.
+
+        Raises `ModelError`, `PluginError` or `RequestError` if none can be had.
+        """
+
+    def run(self, items: Sequence[Item], heard: Heard) -> Iterator[Decoded | None]:
+        """Yield each file once it is finished, in any order; None when there is no other yet.
+
+        Raises as `await_first`, also if no engine is left.
+        """
+
+
+StartExecutor: TypeAlias = Callable[[BatchRequest, Display], AbstractContextManager[Executor]]
+"""Starts what decodes a run, and ends it when the run is over."""
