@@ -1,22 +1,22 @@
-"""Has an engine ready for what a run is asked for, and refuses what is beyond its model."""
+"""Loaded models and their engine, ready for a request and kept as long as a run or a program needs them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from as2d_cli.batch.display import Display
 from as2d_cli.batch.loading import Models, loaded
-from as2d_cli.batch.pipeline import FileWork, Pipeline
+from as2d_cli.batch.pipeline import Pipeline
 from as2d_cli.batch.request import BatchRequest
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.domain.errors import RequestError
 from as2d_cli.domain.languages import LANGUAGES
 from as2d_cli.domain.types import Request
 from as2d_cli.engine.comparison import Compared
-from as2d_cli.engine.engine import Engine, WindowOutcome
+from as2d_cli.engine.engine import Engine
 from as2d_cli.engine.messages import ModelRef
 from as2d_cli.models import loader
 from as2d_cli.models.registry import cannot
@@ -25,16 +25,16 @@ from as2d_cli.profile.plan import DraftPlan
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
-    """An engine that is about to begin."""
+class Session:
+    """One target, perhaps a drafter, and the engine that runs them. `pipeline` takes files through it."""
 
     engine: Engine
+    pipeline: Pipeline
     request: Request
     """What is asked of every window."""
-    budget: DraftPlan | None
+    plan: DraftPlan | None
     """What was chosen by this device's profile, if that was left to it."""
     load_s: float
-    vad: bool
     guard: DraftGuard | None
     """Watches whether drafts still pay, where a profile says what windows take without."""
     compared: Compared | None
@@ -48,28 +48,17 @@ class Ready:
     @property
     def is_drafter_lost(self) -> bool:
         """Whether the drafter, if one was wanted, is not at work although nobody chose to do without."""
-        return not self.engine.is_drafting and (self.budget is None or self.budget.drafting)
+        return not self.engine.is_drafting and (self.plan is None or self.plan.drafting)
 
     @property
     def paused_windows(self) -> int:
         """Windows decoded without drafts because these had come to cost time."""
         return self.guard.paused_windows if self.guard else 0
 
-    def pipeline(self, request: Request, on_window: Callable[[FileWork, WindowOutcome], None]) -> Pipeline:
-        """Return what takes files through the engine, each window asked for `request`."""
-        return Pipeline(
-            self.engine,
-            request,
-            compared=self.compared,
-            vad=self.vad,
-            guard=self.guard,
-            on_window=on_window,
-        )
-
 
 @contextmanager
-def ready(asked: BatchRequest, display: Display) -> Iterator[Ready]:
-    """Have an engine for what is asked; its first able drafter runs with it, if that pays.
+def open_session(asked: BatchRequest, display: Display) -> Iterator[Session]:
+    """Load the models of a request; its first able drafter runs with the target, if that pays.
 
     Raises `ModelError` or `PluginError` for what cannot be used, `RequestError` for what is beyond a model.
     """
@@ -84,21 +73,17 @@ def ready(asked: BatchRequest, display: Display) -> Iterator[Ready]:
     )
     with loaded(wanted, display) as models:
         engine = models.engine
-        request = _checked(asked, engine.target_spec)
+        request = _window_request(asked, engine.target_spec)
         _check_prompt(asked.prompt, models.target, engine.target_spec.max_prompt_tokens)
-        budget = models.settle()
-        yield Ready(
-            engine,
-            request,
-            budget,
-            time.perf_counter() - models.began,
-            asked.vad,
-            DraftGuard(budget.plain) if budget and budget.drafting and budget.plain else None,
-            Compared(engine) if asked.compares else None,
-        )
+        plan = models.settle()
+        guard = DraftGuard(plan.plain) if plan and plan.drafting and plan.plain else None
+        compared = Compared(engine) if asked.compares else None
+        pipeline = Pipeline(engine, compared=compared, vad=asked.vad, guard=guard)
+        load_s = time.perf_counter() - models.began
+        yield Session(engine, pipeline, request, plan, load_s, guard, compared)
 
 
-def _checked(asked: BatchRequest, spec: TargetSpec) -> Request:
+def _window_request(asked: BatchRequest, spec: TargetSpec) -> Request:
     """Return the request for all windows. Raises `RequestError` for what is beyond the model."""
     languages, language = spec.languages, asked.language
     if asked.task not in spec.tasks:

@@ -84,7 +84,7 @@ class As2d(Contestant):
     def transcribe(self, path: Path, language: str | None, *, timed: bool) -> Heard:
         """Read and transcribe a file. Raises what reading or decoding raised."""
         request = Request(language=language, word_times=timed)
-        work = next(iter(Pipeline(self._engine, request, vad=False).run([path])))
+        work = next(iter(Pipeline(self._engine, vad=False).run([path], request)))
         if work.error is not None:
             raise work.error
         transcript = work.transcript(request, "", None)
