@@ -66,11 +66,11 @@ class AskFromAudio(AskRun):
             engines = self._executor
             first, load_s = engines.await_first()
             self._check(first.spec)
-            self._report = replace(self._report, load_s=load_s)
+            self._report.load_s = load_s
             works = engines.run([item for item in items if item.input.error is None], _ignore)
             for _, same in groupby(self._in_order(items, works), lambda answer: id(answer[0])):
                 for _, answer in same:
-                    self._report = replace(self._report, nodes=engines.nodes)
+                    self._report.nodes = engines.nodes
                     yield answer
                     if answer.question is None:  # there is nothing to hear
                         break
@@ -91,7 +91,7 @@ class AskFromAudio(AskRun):
                 yield item.input, replace(answer, question=None, error=item.input.error)
                 continue
             work = early.pop(item.number)
-            self._report = replace(self._report, audio_s=self._report.audio_s + work.duration_s)
+            self._report.audio_s += work.duration_s
             yield item.input, _answered(answer, work)
 
     def _check(self, spec: TargetSpec) -> None:
@@ -120,7 +120,7 @@ class AskFromAudio(AskRun):
         began = time.perf_counter()
         (work,) = self._pipeline.run([heard.source], request)
         self._spent(began)
-        self._report = replace(self._report, audio_s=self._report.audio_s + work.duration_s)
+        self._report.audio_s += work.duration_s
         return _answered(Answer(heard.path, question), work)
 
 
