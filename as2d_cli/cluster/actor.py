@@ -98,7 +98,7 @@ class EngineActor:
 
     def windows(self, piece: WindowPiece, heard: HeardWindows) -> Iterator[Sent]:
         """Decode those windows of a long file that are in the piece, of all that were read with them."""
-        request = self._request(piece.question)
+        request = self._session.request_for(piece.question)
         request = request.in_language(piece.language) if piece.language else request
         engine, pipeline = self._session.engine, self._session.pipeline
         group = pipeline.new_group()
@@ -126,12 +126,6 @@ class EngineActor:
         compared = self._session.compared
         return compared.taken(number) if compared else Comparison()
 
-    def _request(self, question: str | None) -> Request:
-        """Return what is asked of every window of a file."""
-        if question is None:
-            return self._session.request
-        return Request(task="ask", language=self._asked.language, question=question)
-
     def _told(self, bodies: Iterator[Body]) -> Iterator[Sent]:
         try:
             for body in bodies:
@@ -151,7 +145,7 @@ class EngineActor:
 
     def _decoded(self, items: Sequence[Item]) -> Iterator[Body]:
         for question, same in groupby(items, lambda item: item.question):
-            yield from self._decoded_as(self._request(question), list(same))
+            yield from self._decoded_as(self._session.request_for(question), list(same))
 
     def _decoded_as(self, request: Request, items: Sequence[Item]) -> Iterator[Body]:
         short: list[tuple[Item, Stamp | None]] = []
