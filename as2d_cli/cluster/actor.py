@@ -1,14 +1,14 @@
-"""An engine on a node of a cluster: it is given pieces and sends back what becomes of them.
+"""An engine on a node of a cluster: decodes the pieces it is handed and sends back events.
 
-Everything that a run on one machine has is here, too: the node's cache, its profile, both processes. What it
-is asked it answers in order; errors are told as data.
+It has all that a run on one machine has: the node's cache and profile, target and drafter in processes of
+their own. Pieces are decoded in order; errors are sent as data.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
@@ -25,14 +25,14 @@ from as2d_cli.batch.session import ready
 from as2d_cli.batch.work import Item
 from as2d_cli.cluster.messages import (
     LONG_S,
-    Body,
-    Broken,
+    ActorMessage,
+    Chunk,
     DecodedFile,
     DecodedWindow,
-    FoundLong,
-    HeardWindows,
-    Loaded,
-    Sent,
+    EngineFailed,
+    EngineStarted,
+    Event,
+    LongFileFound,
     WindowPiece,
 )
 from as2d_cli.domain.errors import As2dError, PluginError
@@ -43,14 +43,14 @@ from as2d_cli.engine.measure import peak_bytes, peak_bytes_of
 from as2d_cli.engine.slots import unlink_own
 from as2d_cli.system.addresses import address
 
-_MAY_BE_LONG_BYTES = 1_000_000
-"""Smaller files are not asked for their length: `LONG_S` would be less than 7 kbit/s."""
-_FAR_LONG_BYTES = 16_000_000
-"""Larger files far away are taken to be long, as asking would fetch them: `LONG_S` at 107 kbit/s."""
+_MAYBE_LONG_BYTES = 1_000_000
+"""Smaller files are short, whatever they claim: `LONG_S` would be less than 7 kbit/s."""
+_REMOTE_LONG_BYTES = 16_000_000
+"""Larger remote files are taken to be long, as opening them would fetch them: `LONG_S` at 107 kbit/s."""
 
 
 class _Notes(Display):
-    """Keeps what there is to tell."""
+    """Keeps notes until they are sent."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -58,138 +58,163 @@ class _Notes(Display):
     def note(self, line: str) -> None:
         self._lines.append(line)
 
-    def taken(self) -> tuple[str, ...]:
+    def take(self) -> tuple[str, ...]:
         """Return the lines since the last time."""
         lines, self._lines = tuple(self._lines), []
         return lines
 
 
+@dataclass
+class _ShortFile:
+    """A file in the pipeline."""
+
+    item: Item
+    stamp: Stamp | None
+    comparison: Comparison = field(default_factory=Comparison)
+
+
+class _Sources:
+    """What a pipeline reads of a piece: each file is opened when it is asked for, long files are left out."""
+
+    def __init__(self, items: Sequence[Item], first: int) -> None:
+        """Take the files of a piece; the pipeline numbers those that it reads from `first` on."""
+        self._items, self.first = items, first
+        self.short: dict[int, _ShortFile] = {}
+        """Files that the pipeline has begun to read, by its number."""
+        self.long: list[Item] = []
+        """Files that were left out."""
+
+    def __iter__(self) -> Iterator[Path | BinaryIO]:
+        """Yield each source when it is about to be read: its stamp is to be taken just before."""
+        for item in self._items:
+            source = item.opened()
+            stamp = stamp_of(source)
+            if stamp is not None and _is_long(source, stamp[0]):
+                self.long.append(item)
+            else:
+                self.short[self.first + len(self.short)] = _ShortFile(item, stamp)
+                yield source.source
+
+
 class EngineActor:
-    """One engine. Its methods are called one after the other, but for `end`."""
+    """One engine. Ray calls its methods one after the other, except `end`, which runs beside them."""
 
-    def __init__(self, asked: BatchRequest) -> None:
-        """Nothing is loaded yet."""
-        self._asked = asked
+    def __init__(self, batch_request: BatchRequest) -> None:
+        """Load nothing yet."""
+        self._batch_request = batch_request
         self._notes = _Notes()
-        self._speech = SpeechDetector() if asked.vad else None
+        self._speech = SpeechDetector() if batch_request.vad else None
         self._stack = ExitStack()
-        self._files = 0  # so far: windows of one must not be taken for another's
+        self._next_group = 0
 
-    def load(self, wanted: str) -> Loaded | As2dError:
+    def load(self, wanted: str) -> EngineStarted | As2dError:
         """Load the models, fetching and measuring them first where this node has not done so.
 
-        `wanted` is the version of as2d that sends the work, which only the same one takes.
+        `wanted` is the driver's version of as2d: another version here may not understand its pieces.
         """
         if (have := version("as2d")) != wanted:
             return PluginError(f"as2d {have} is installed there, here {wanted}")
         try:
-            self._ready = self._stack.enter_context(ready(self._asked, self._notes))
+            self._session = self._stack.enter_context(ready(self._batch_request, self._notes))
         except As2dError as error:
             return error
-        engine = self._ready.engine
-        return Loaded(
-            self._ready.request,
+        engine = self._session.engine
+        return EngineStarted(
+            self._session.request,
             engine.target_spec,
-            self._ready.budget,
-            self._ready.load_s,
+            self._session.budget,
+            self._session.load_s,
             peak_bytes() + sum(peak_bytes_of(process) or 0 for process in engine.process_ids),
-            self._notes.taken(),
+            self._notes.take(),
         )
 
-    def files(self, *items: Item) -> Iterator[Sent]:
-        """Decode whole files; of one that is long only say so."""
-        yield from self._told(self._decoded(items))
+    def files(self, *items: Item) -> Iterator[ActorMessage]:
+        """Decode whole files; long files are only reported."""
+        yield from self._messages(self._decode_files(items))
 
-    def windows(self, piece: WindowPiece, heard: HeardWindows) -> Iterator[Sent]:
-        """Decode those windows of a long file that are in the piece, of all that were read with them."""
-        self._files += 1
+    def windows(self, piece: WindowPiece, chunk: Chunk) -> Iterator[ActorMessage]:
+        """Decode those windows of `chunk` that are in the piece."""
+        yield from self._messages(self._decode_windows(piece, chunk))
+
+    def end(self) -> None:
+        """Leave no shared memory that would outlive a kill. May be called while a piece is decoded."""
+        unlink_own()
+
+    def _messages(self, events: Iterator[Event]) -> Iterator[ActorMessage]:
+        try:
+            for event in events:
+                yield self._message(event)
+        except As2dError as error:
+            message = self._message(EngineFailed(error))
+            self._stack.close()  # before the driver hears of it, and kills this process
+            yield message
+
+    def _message(self, event: Event) -> ActorMessage:
+        session = self._session
+        return ActorMessage(event, session.is_drafter_lost, session.paused_windows, self._notes.take())
+
+    def _decode_files(self, items: Sequence[Item]) -> Iterator[Event]:
+        for question, same in groupby(items, lambda item: item.question):
+            files = tuple(same)
+            yield from self._decode_sources(
+                _Sources(files, self._new_groups(len(files))), self._request(question)
+            )
+
+    def _decode_sources(self, sources: _Sources, request: Request) -> Iterator[Event]:
+        def add_comparison(work: FileWork, _: WindowOutcome) -> None:
+            file = sources.short[work.number]
+            file.comparison += self._take_comparison(file.item.number)
+
+        for work in self._session.pipeline(request, add_comparison).run(sources, sources.first):
+            file = sources.short[work.number]
+            item = file.item
+            content = item.content(file.stamp, work)
+            work.number, work.source = item.number, item.input.path
+            yield DecodedFile(item.number, work, content, file.comparison)
+        for item in sources.long:
+            yield LongFileFound(item.number)
+
+    def _decode_windows(self, piece: WindowPiece, chunk: Chunk) -> Iterator[Event]:
+        session, group = self._session, self._new_groups(1)
         request = self._request(piece.question)
         request = request.in_language(piece.language) if piece.language else request
-        engine = self._ready.engine
         tasks = [
-            WindowTask(self._files, window, request, result)
-            for window, result in heard
+            WindowTask(group, window, request, result)
+            for window, result in chunk
             if window.index in piece.indexes
         ]
-        yield from self._told(
-            DecodedWindow(
+        for outcome in decoded(tasks, session.engine, session.compared, session.guard, self._speech):
+            yield DecodedWindow(
                 piece.number,
-                one.task.window.index,
-                one.task.window.span,
-                one.result,
-                one.error,
-                one.task.known_result is not None,
-                engine.is_drafting,
-                self._found(piece.number),
+                outcome.task.window.index,
+                outcome.task.window.span,
+                outcome.result,
+                outcome.error,
+                outcome.task.known_result is not None,
+                session.engine.is_drafting,
+                self._take_comparison(piece.number),
             )
-            for one in decoded(tasks, engine, self._ready.compared, self._ready.guard, self._speech)
-        )
 
-    def _found(self, number: int) -> Comparison:
-        """Return what comparing the last windows, of that file, came to."""
-        compared = self._ready.compared
-        return compared.taken(number) if compared else Comparison()
+    def _new_groups(self, count: int) -> int:
+        """Return the first of `count` unused group numbers: an engine remembers a language for each group."""
+        first = self._next_group
+        self._next_group += count
+        return first
 
     def _request(self, question: str | None) -> Request:
         """Return what is asked of every window of a file."""
         if question is None:
-            return self._ready.request
-        return Request(task="ask", language=self._asked.language, question=question)
+            return self._session.request
+        return Request(task="ask", language=self._batch_request.language, question=question)
 
-    def _told(self, bodies: Iterator[Body]) -> Iterator[Sent]:
-        try:
-            for body in bodies:
-                yield self._sent(body)
-        except As2dError as error:
-            broken = self._sent(Broken(error))
-            self._stack.close()  # before it is told, at which this process is killed
-            yield broken
-
-    def end(self) -> None:
-        """Leave nothing that would outlive a kill, whatever is going on; called beside the others."""
-        unlink_own()
-
-    def _sent(self, body: Body) -> Sent:
-        engine = self._ready
-        return Sent(body, engine.is_drafter_lost, engine.paused_windows, self._notes.taken())
-
-    def _decoded(self, items: Sequence[Item]) -> Iterator[Body]:
-        for question, same in groupby(items, lambda item: item.question):
-            yield from self._decoded_as(self._request(question), list(same))
-
-    def _decoded_as(self, request: Request, items: Sequence[Item]) -> Iterator[Body]:
-        short: list[tuple[Item, Stamp | None]] = []
-        long: list[FoundLong] = []
-        found: defaultdict[int, Comparison] = defaultdict(Comparison)
-        first = self._files
-
-        def count(work: FileWork, _: WindowOutcome) -> None:
-            found[work.number] += self._found(short[work.number - first][0].number)
-
-        for work in self._ready.pipeline(request, count).run(self._sources(items, short, long), first):
-            item, stamp = short[work.number - first]
-            content, both = item.content(stamp, work), found[work.number]
-            work.number, work.source = item.number, item.input.path
-            yield DecodedFile(item.number, work, content, both)
-        yield from long
-
-    def _sources(
-        self, items: Sequence[Item], short: list[tuple[Item, Stamp | None]], long: list[FoundLong]
-    ) -> Iterator[Path | BinaryIO]:
-        """Yield what to read, when it is about to be read, and keep account of what that was."""
-        for item in items:
-            opened = item.opened()
-            stamp = stamp_of(opened)
-            if stamp is not None and _is_long(opened, stamp[0]):
-                long.append(FoundLong(item.number))
-                continue
-            self._files += 1
-            short.append((item, stamp))
-            yield opened.source
+    def _take_comparison(self, number: int) -> Comparison:
+        """Return what comparing the windows since the last time, all of the file `number`, came to."""
+        compared = self._session.compared
+        return compared.taken(number) if compared else Comparison()
 
 
-def _is_long(given: Input, size: int) -> bool:
+def _is_long(source: Input, size_bytes: int) -> bool:
     """Tell whether a file is to be divided."""
-    if given.stream is None and address(given.path) is not None:
-        return size >= _FAR_LONG_BYTES
-    return size >= _MAY_BE_LONG_BYTES and claimed_s(given.source) > LONG_S
+    if source.stream is None and address(source.path) is not None:
+        return size_bytes >= _REMOTE_LONG_BYTES
+    return size_bytes >= _MAYBE_LONG_BYTES and claimed_s(source.source) > LONG_S
