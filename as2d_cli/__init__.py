@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from as2d_cli.api import transcribe
-    from as2d_cli.batch.request import FileOutcome
+    from as2d_cli.batch.work import FileOutcome
     from as2d_cli.decoding.byte_tokens import ByteTokenizer
     from as2d_cli.decoding.inner import DraftView, Earlier, InnerDrafter, ShowsStates, States
     from as2d_cli.decoding.protocols import (
@@ -99,7 +99,7 @@ _HOMES = {
     "decoding.inner": {"DraftView", "Earlier", "InnerDrafter", "ShowsStates", "States"},
     "models.hookspecs": {"hookimpl"},
     "models.registry": {"ModelEntry"},
-    "batch.request": {"FileOutcome"},
+    "batch.work": {"FileOutcome"},
     "domain.types": {
         "NOTHING_HEARD",
         "FeatureSpec",

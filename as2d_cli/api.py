@@ -25,16 +25,9 @@ from typing import TypeAlias
 from as2d_cli.batch.inputs import find_inputs
 from as2d_cli.batch.local import local_executor
 from as2d_cli.batch.outputs import output_folder
-from as2d_cli.batch.request import (
-    BatchRequest,
-    FileOutcome,
-    cluster_choice,
-    formats_of,
-    joined_prompt,
-    with_context,
-)
-from as2d_cli.batch.run import Batch
-from as2d_cli.batch.work import StartExecutor
+from as2d_cli.batch.request import BatchRequest, cluster_choice, formats_of, joined_prompt, with_context
+from as2d_cli.batch.run import BatchRun
+from as2d_cli.batch.work import FileOutcome, StartExecutor
 from as2d_cli.domain.languages import AUTO, language_code
 from as2d_cli.models.registry import load_registry
 from as2d_cli.system.device import usable_threads
@@ -107,7 +100,7 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
         cluster=cluster_choice(engine, address, threads),
     )
     fill_closed()
-    yield from _ended_at_exit(Batch(request, start=executor_for(request)).run())
+    yield from _ended_at_exit(BatchRun(request, start=executor_for(request)).run())
 
 
 def _ended_at_exit(outcomes: Generator[FileOutcome, None, None]) -> Generator[FileOutcome, None, None]:

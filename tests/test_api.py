@@ -85,7 +85,7 @@ def test_by_default_it_asks_for_what_the_command_asks_for(monkeypatch, tmp_path)
     )
     monkeypatch.setenv("AS2D_MODELS", str(tmp_path / "models.toml"))
     asked = Mock()
-    monkeypatch.setattr("as2d_cli.api.Batch", asked)
+    monkeypatch.setattr("as2d_cli.api.BatchRun", asked)
     asked.return_value.run.return_value = iter(())
     assert not list(transcribe("a.wav"))
     (request,) = asked.call_args.args

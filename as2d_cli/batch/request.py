@@ -8,8 +8,8 @@ from pathlib import Path
 
 from as2d_cli.batch.inputs import Input
 from as2d_cli.batch.resume import recipe_of
-from as2d_cli.domain.errors import As2dError, RequestError
-from as2d_cli.domain.types import DecodeStats, Request, Task, Transcript
+from as2d_cli.domain.errors import RequestError
+from as2d_cli.domain.types import Request, Task
 from as2d_cli.engine.messages import DecodeSettings
 from as2d_cli.models import loader, weights
 from as2d_cli.models.registry import ModelEntry
@@ -178,24 +178,3 @@ class BatchRequest:
             )
             for name in self.formats
         }
-
-
-@dataclass(frozen=True, slots=True)
-class FileOutcome:
-    """What became of one source: a transcript, an error, or neither if it was skipped."""
-
-    source: Path
-    transcript: Transcript | None = None
-    error: As2dError | None = None
-    stats: DecodeStats = field(default_factory=DecodeStats)
-    warnings: tuple[str, ...] = ()
-    written: tuple[Path, ...] = ()
-    kept: tuple[Path, ...] = ()
-    """Outputs that were there before and were left alone."""
-    notes: tuple[str, ...] = ()
-    """Why, for those that are not known to be what was asked for."""
-
-    @property
-    def is_skipped(self) -> bool:
-        """Whether nothing was left to do."""
-        return self.transcript is None and self.error is None

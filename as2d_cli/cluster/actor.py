@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from as2d_cli.audio.stream import claimed_s
-from as2d_cli.audio.vad import SpeechDetector
 from as2d_cli.batch.display import Display
 from as2d_cli.batch.inputs import Input
-from as2d_cli.batch.pipeline import FileWork, decoded
+from as2d_cli.batch.pipeline import FileWork
 from as2d_cli.batch.request import BatchRequest
 from as2d_cli.batch.resume import Stamp, stamp_of
-from as2d_cli.batch.session import ready
+from as2d_cli.batch.session import open_session
 from as2d_cli.batch.work import Item
 from as2d_cli.cluster.messages import (
     LONG_S,
@@ -38,7 +37,7 @@ from as2d_cli.cluster.messages import (
 from as2d_cli.domain.errors import As2dError, PluginError
 from as2d_cli.domain.types import Request
 from as2d_cli.engine.comparison import Comparison
-from as2d_cli.engine.engine import WindowOutcome, WindowTask
+from as2d_cli.engine.engine import WindowTask
 from as2d_cli.engine.measure import peak_bytes, peak_bytes_of
 from as2d_cli.engine.slots import unlink_own
 from as2d_cli.system.addresses import address
@@ -72,15 +71,21 @@ class _ShortFile:
     stamp: Stamp | None
     comparison: Comparison = field(default_factory=Comparison)
 
+    def decoded(self, work: FileWork) -> DecodedFile:
+        """Return the finished work as the driver knows the file."""
+        content = self.item.content(self.stamp, work)
+        work.number, work.source = self.item.number, self.item.input.path
+        return DecodedFile(self.item.number, work, content, self.comparison)
+
 
 class _Sources:
     """What a pipeline reads of a piece: each file is opened when it is asked for, long files are left out."""
 
-    def __init__(self, items: Sequence[Item], first: int) -> None:
-        """Take the files of a piece; the pipeline numbers those that it reads from `first` on."""
-        self._items, self.first = items, first
-        self.short: dict[int, _ShortFile] = {}
-        """Files that the pipeline has begun to read, by its number."""
+    def __init__(self, items: Sequence[Item]) -> None:
+        """Take the files of a piece."""
+        self._items = items
+        self.short: list[_ShortFile] = []
+        """Files that the pipeline has begun to read, in its order."""
         self.long: list[Item] = []
         """Files that were left out."""
 
@@ -92,7 +97,7 @@ class _Sources:
             if stamp is not None and _is_long(source, stamp[0]):
                 self.long.append(item)
             else:
-                self.short[self.first + len(self.short)] = _ShortFile(item, stamp)
+                self.short.append(_ShortFile(item, stamp))
                 yield source.source
 
 
@@ -103,9 +108,7 @@ class EngineActor:
         """Load nothing yet."""
         self._batch_request = batch_request
         self._notes = _Notes()
-        self._speech = SpeechDetector() if batch_request.vad else None
         self._stack = ExitStack()
-        self._next_group = 0
 
     def load(self, wanted: str) -> EngineStarted | As2dError:
         """Load the models, fetching and measuring them first where this node has not done so.
@@ -115,14 +118,14 @@ class EngineActor:
         if (have := version("as2d")) != wanted:
             return PluginError(f"as2d {have} is installed there, here {wanted}")
         try:
-            self._session = self._stack.enter_context(ready(self._batch_request, self._notes))
+            self._session = self._stack.enter_context(open_session(self._batch_request, self._notes))
         except As2dError as error:
             return error
         engine = self._session.engine
         return EngineStarted(
             self._session.request,
             engine.target_spec,
-            self._session.budget,
+            self._session.plan,
             self._session.load_s,
             peak_bytes() + sum(peak_bytes_of(process) or 0 for process in engine.process_ids),
             self._notes.take(),
@@ -155,27 +158,19 @@ class EngineActor:
 
     def _decode_files(self, items: Sequence[Item]) -> Iterator[Event]:
         for question, same in groupby(items, lambda item: item.question):
-            files = tuple(same)
-            yield from self._decode_sources(
-                _Sources(files, self._new_groups(len(files))), self._request(question)
-            )
-
-    def _decode_sources(self, sources: _Sources, request: Request) -> Iterator[Event]:
-        def add_comparison(work: FileWork, _: WindowOutcome) -> None:
-            file = sources.short[work.number]
-            file.comparison += self._take_comparison(file.item.number)
-
-        for work in self._session.pipeline(request, add_comparison).run(sources, sources.first):
-            file = sources.short[work.number]
-            item = file.item
-            content = item.content(file.stamp, work)
-            work.number, work.source = item.number, item.input.path
-            yield DecodedFile(item.number, work, content, file.comparison)
-        for item in sources.long:
-            yield LongFileFound(item.number)
+            sources = _Sources(tuple(same))
+            for work, window in self._session.pipeline.events(sources, self._request(question)):
+                file = sources.short[work.number]
+                if window is None:
+                    yield file.decoded(work)
+                else:
+                    file.comparison += self._take_comparison(file.item.number)
+            for item in sources.long:
+                yield LongFileFound(item.number)
 
     def _decode_windows(self, piece: WindowPiece, chunk: Chunk) -> Iterator[Event]:
-        session, group = self._session, self._new_groups(1)
+        engine, pipeline = self._session.engine, self._session.pipeline
+        group = pipeline.new_group()
         request = self._request(piece.question)
         request = request.in_language(piece.language) if piece.language else request
         tasks = [
@@ -183,7 +178,7 @@ class EngineActor:
             for window, result in chunk
             if window.index in piece.indexes
         ]
-        for outcome in decoded(tasks, session.engine, session.compared, session.guard, self._speech):
+        for outcome in pipeline.decode(tasks):
             yield DecodedWindow(
                 piece.number,
                 outcome.task.window.index,
@@ -191,15 +186,9 @@ class EngineActor:
                 outcome.result,
                 outcome.error,
                 outcome.task.known_result is not None,
-                session.engine.is_drafting,
+                engine.is_drafting,
                 self._take_comparison(piece.number),
             )
-
-    def _new_groups(self, count: int) -> int:
-        """Return the first of `count` unused group numbers: an engine remembers a language for each group."""
-        first = self._next_group
-        self._next_group += count
-        return first
 
     def _request(self, question: str | None) -> Request:
         """Return what is asked of every window of a file."""

@@ -5,6 +5,7 @@ How segments are laid out in lines of a subtitle is a matter of `subtitles`.
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -36,35 +37,54 @@ class SegmentLimits:
 _DEFAULT_LIMITS = SegmentLimits()
 
 
+class Segmenter:
+    """Makes the segments of a file while its windows come in, each as soon as later words cannot change it.
+
+    Each word of each window is in one segment, in order. Times are seconds in the file and never go back:
+    0 <= start <= end <= `duration_s`; a model's times are trusted only as far as that. A segment ends at the
+    end of a sentence, at a long pause (but no pause leaves a word alone) and where `limits` say, if possible
+    after a comma. A window that has text but no words makes one segment.
+    """
+
+    def __init__(self, duration_s: float = math.inf, limits: SegmentLimits = _DEFAULT_LIMITS) -> None:
+        """Begin a file of `duration_s`; without it, the windows' own ends bound the times."""
+        self._duration_s, self._limits = duration_s, limits
+        self._words: list[Word] = []  # of segments that may still grow
+        self._now_s = 0.0
+
+    def add(self, window: Span, result: WindowResult) -> Iterator[Segment]:
+        """Take the next window; yield the segments that are complete."""
+        if not result.words:
+            yield from self.finish()
+            text = result.text.strip()
+            if text:
+                start_s = min(max(self._now_s, window.start_s), self._duration_s)
+                self._now_s = min(max(start_s, window.end_s), self._duration_s)
+                yield Segment(start_s, self._now_s, text, tokens=result.tokens)
+            return
+        for word in _set_off(result.words):
+            start_s, self._now_s = _within(word, window, self._now_s, self._duration_s)
+            self._words.append(replace(word, start_s=start_s, end_s=self._now_s))
+        # The last sentence may go on in the next window. The ones before it are complete: as it grows, it can
+        # only cease to be a fragment that they would take in.
+        *complete, self._words = _sentences(self._words, self._limits)
+        yield from _segments(complete, self._limits)
+
+    def finish(self) -> Iterator[Segment]:
+        """Yield the segments that remain: nothing follows."""
+        rest, self._words = _sentences(self._words, self._limits), []
+        yield from _segments(rest, self._limits)
+
+
 def segment(
     parts: Iterable[tuple[Span, WindowResult]],
     duration_s: float,
     limits: SegmentLimits = _DEFAULT_LIMITS,
 ) -> tuple[Segment, ...]:
-    """Return the segments of a file, each word of each window once and in order.
-
-    Times are seconds in the file, 0 <= start <= end <= `duration_s`, and never go back: a model's times
-    are trusted only as far as that. A segment ends at the end of a sentence, at a long pause (but no pause
-    leaves a word alone) and where `limits` say, if possible after a comma. A window that has text but no
-    words makes one segment.
-    """
-    found: list[Segment] = []
-    words: list[Word] = []
-    now_s = 0.0
-    for window, result in parts:
-        if not result.words:
-            found += _segments(words, limits)
-            words = []
-            text = result.text.strip()
-            if text:
-                start_s = min(max(now_s, window.start_s), duration_s)
-                now_s = min(max(start_s, window.end_s), duration_s)
-                found.append(Segment(start_s, now_s, text, tokens=result.tokens))
-            continue
-        for word in _set_off(result.words):
-            start_s, now_s = _within(word, window, now_s, duration_s)
-            words.append(replace(word, start_s=start_s, end_s=now_s))
-    return (*found, *_segments(words, limits))
+    """Return the segments of a whole file; see `Segmenter`."""
+    segmenter = Segmenter(duration_s, limits)
+    windows = [part for window, result in parts for part in segmenter.add(window, result)]
+    return (*windows, *segmenter.finish())
 
 
 def _set_off(words: Sequence[Word]) -> Iterator[Word]:
@@ -82,10 +102,15 @@ def _within(word: Word, window: Span, earliest_s: float, duration_s: float) -> t
     return start_s, end_s
 
 
-def _segments(words: Sequence[Word], limits: SegmentLimits) -> Iterator[Segment]:
-    """Group timed words of the file into segments."""
-    for phrase in _whole(_phrases(words, limits), limits):
-        for chunk in _fitting(phrase, limits):
+def _sentences(words: Sequence[Word], limits: SegmentLimits) -> list[list[Word]]:
+    """Divide timed words into sentences, or what pauses make of them."""
+    return list(_whole(_phrases(words, limits), limits))
+
+
+def _segments(sentences: Iterable[Sequence[Word]], limits: SegmentLimits) -> Iterator[Segment]:
+    """Divide sentences into segments within the limits."""
+    for sentence in sentences:
+        for chunk in _fitting(sentence, limits):
             yield _as_segment(chunk)
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from as2d_cli.audio import sources
 from as2d_cli.batch.inputs import Input
-from as2d_cli.batch.pipeline import NOTHING_SAID
+from as2d_cli.batch.pipeline import NOTHING_SAID, Pipeline
 from as2d_cli.batch.request import BatchRequest
 from as2d_cli.batch.resume import digest_of
-from as2d_cli.batch.session import Ready
+from as2d_cli.batch.session import Session
 from as2d_cli.batch.work import Item
 from as2d_cli.cluster import actor
 from as2d_cli.cluster.messages import EngineFailed, LongFileFound, WindowPiece
@@ -31,12 +31,12 @@ def loaded(monkeypatch):
 
     def make(run):
         @contextmanager
-        def ready(batch_request, display):
+        def open_session(batch_request, display):
             engine = SimpleNamespace(run=run, target_spec=None, process_ids=(), is_drafting=False)
-            yield Ready(engine, Request(), None, load_s=0.0, vad=True, guard=None, compared=None)
+            yield Session(engine, Pipeline(engine), Request(), None, load_s=0.0, guard=None, compared=None)
             closed.append(True)
 
-        monkeypatch.setattr(actor, "ready", ready)
+        monkeypatch.setattr(actor, "open_session", open_session)
         engine_actor = actor.EngineActor(BatchRequest((), load_registry().model("whisper-base")))
         engine_actor.load(version("as2d"))
         return engine_actor, closed
@@ -101,7 +101,7 @@ def test_no_two_files_share_a_group_whether_they_come_whole_or_as_windows(loaded
 
 
 def test_an_engine_of_another_version_loads_nothing(monkeypatch):
-    monkeypatch.setattr(actor, "ready", None)
+    monkeypatch.setattr(actor, "open_session", None)
     engine_actor = actor.EngineActor(BatchRequest((), load_registry().model("whisper-base")))
     refused = engine_actor.load("0.0.9")
     assert isinstance(refused, PluginError)
