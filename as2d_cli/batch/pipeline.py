@@ -119,7 +119,7 @@ class Pipeline:
 
     def events(
         self, sources: Iterable[Path | BinaryIO], request: Request
-    ) -> Iterator[tuple[FileWork, WindowOutcome | None]]:
+    ) -> Generator[tuple[FileWork, WindowOutcome | None], None, None]:
         """Yield each window that comes back, with its file; with None instead, each file that is finished.
 
         Windows and files come in the order given. A file that cannot be read, or of which a window cannot be

@@ -49,31 +49,55 @@ class Segmenter:
     def __init__(self, duration_s: float = math.inf, limits: SegmentLimits = _DEFAULT_LIMITS) -> None:
         """Begin a file of `duration_s`; without it, the windows' own ends bound the times."""
         self._duration_s, self._limits = duration_s, limits
-        self._words: list[Word] = []  # of segments that may still grow
+        self._sentence: list[Word] = []  # the last one, which may go on in the next window
+        self._given = 0  # its words that are in segments already
         self._now_s = 0.0
 
-    def add(self, window: Span, result: WindowResult) -> Iterator[Segment]:
-        """Take the next window; yield the segments that are complete."""
+    def add(self, window: Span, result: WindowResult) -> list[Segment]:
+        """Take the next window; return the segments that are complete now."""
         if not result.words:
-            yield from self.finish()
-            text = result.text.strip()
-            if text:
-                start_s = min(max(self._now_s, window.start_s), self._duration_s)
-                self._now_s = min(max(start_s, window.end_s), self._duration_s)
-                yield Segment(start_s, self._now_s, text, tokens=result.tokens)
-            return
+            return [*self.finish(), *self._untimed(window, result)]
+        words = list(self._sentence)
         for word in _set_off(result.words):
             start_s, self._now_s = _within(word, window, self._now_s, self._duration_s)
-            self._words.append(replace(word, start_s=start_s, end_s=self._now_s))
-        # The last sentence may go on in the next window. The ones before it are complete: as it grows, it can
-        # only cease to be a fragment that they would take in.
-        *complete, self._words = _sentences(self._words, self._limits)
-        yield from _segments(complete, self._limits)
+            words.append(replace(word, start_s=start_s, end_s=self._now_s))
+        # All sentences but the last are complete: as it grows, it can only cease to be a fragment that they
+        # would take in.
+        *complete, self._sentence = _sentences(words, self._limits)
+        return [*self._rest_of(complete), *self._pieces_of_last()]
 
-    def finish(self) -> Iterator[Segment]:
-        """Yield the segments that remain: nothing follows."""
-        rest, self._words = _sentences(self._words, self._limits), []
-        yield from _segments(rest, self._limits)
+    def finish(self) -> list[Segment]:
+        """Return the segments that remain: nothing follows."""
+        rest = self._rest_of(_sentences(self._sentence, self._limits))
+        self._sentence = []
+        return rest
+
+    def _untimed(self, window: Span, result: WindowResult) -> Iterator[Segment]:
+        """Yield the text of a window whose words have no times."""
+        text = result.text.strip()
+        if text:
+            start_s = min(max(self._now_s, window.start_s), self._duration_s)
+            self._now_s = min(max(start_s, window.end_s), self._duration_s)
+            yield Segment(start_s, self._now_s, text, tokens=result.tokens)
+
+    def _rest_of(self, sentences: Iterable[Sequence[Word]]) -> list[Segment]:
+        """Return what is still to be given of complete sentences, the first of them perhaps begun."""
+        segments: list[Segment] = []
+        for sentence in sentences:
+            segments += map(_as_segment, _fitting(sentence[self._given :], self._limits))
+            self._given = 0
+        return segments
+
+    def _pieces_of_last(self) -> list[Segment]:
+        """Return the pieces of the last sentence that are full, whatever follows."""
+        segments: list[Segment] = []
+        rest = self._sentence[self._given : _sure(self._sentence, self._limits)]
+        while (count := _longest(rest, self._limits)) < len(rest):
+            count = _best_break(rest, count)
+            segments.append(_as_segment(rest[:count]))
+            self._given += count
+            rest = rest[count:]
+        return segments
 
 
 def segment(
@@ -107,11 +131,11 @@ def _sentences(words: Sequence[Word], limits: SegmentLimits) -> list[list[Word]]
     return list(_whole(_phrases(words, limits), limits))
 
 
-def _segments(sentences: Iterable[Sequence[Word]], limits: SegmentLimits) -> Iterator[Segment]:
-    """Divide sentences into segments within the limits."""
-    for sentence in sentences:
-        for chunk in _fitting(sentence, limits):
-            yield _as_segment(chunk)
+def _sure(sentence: Sequence[Word], limits: SegmentLimits) -> int:
+    """Return how many of a sentence's words stay in it: a fragment at its end may grow, and leave it."""
+    *others, last = _phrases(sentence, limits)
+    is_fragment = bool(others) and _length_s(last) < limits.fragment_s
+    return len(sentence) - (len(last) if is_fragment else 0)
 
 
 def _phrases(words: Sequence[Word], limits: SegmentLimits) -> Iterator[Sequence[Word]]:
@@ -178,7 +202,9 @@ def _fitting(words: Sequence[Word], limits: SegmentLimits) -> Iterator[Sequence[
 
 
 def _longest(words: Sequence[Word], limits: SegmentLimits) -> int:
-    """Return how many of the first words fit; at least one."""
+    """Return how many of the first words fit; at least one, if there is any."""
+    if not words:
+        return 0
     start_s = words[0].start_s
     count = 1
     while count < min(len(words), limits.max_words) and words[count].end_s - start_s <= limits.max_s:

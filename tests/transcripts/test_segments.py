@@ -210,13 +210,14 @@ def test_segments_do_not_depend_on_how_the_words_are_spread_over_windows(pieces)
         words.append(Word(text, now_s + gap_s, now_s + gap_s + word_s))
         starts.append(begins_window)
         now_s += gap_s + word_s
-    at_once = segment([(Span(0.0, now_s), result(words))], now_s)
+    limits = SegmentLimits(max_words=6, max_s=9.0)
+    at_once = segment([(Span(0.0, now_s), result(words))], now_s, limits)
     windows = [[words[0]]]
     for word, begins_window in zip(words[1:], starts[1:], strict=True):
         if begins_window:
             windows.append([])
         windows[-1].append(word)
-    segmenter, streamed = Segmenter(), []
+    segmenter, streamed = Segmenter(limits=limits), []
     for group in windows:
         streamed += segmenter.add(Span(0.0, now_s), result(group))
     assert (*streamed, *segmenter.finish()) == at_once

@@ -18,8 +18,8 @@ from typing import Any
 import ggml
 
 from as2d_cli.batch.display import Display
+from as2d_cli.batch.options import with_context
 from as2d_cli.batch.pipeline import Pipeline
-from as2d_cli.batch.request import with_context
 from as2d_cli.batch.session import Models, load_models
 from as2d_cli.domain.types import Request
 from as2d_cli.models.fetch import fetch
