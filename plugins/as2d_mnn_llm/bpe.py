@@ -17,9 +17,7 @@ from tokenizers import Regex, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as BpeTokenizer
 from tokenizers.models import BPE
 
-from as2d_cli.decoding.byte_tokens import BYTE_OF
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.system.json_files import read_json
+from as2d_cli.plugin import BYTE_OF, ModelError, read_json
 from as2d_mnn_llm.gguf.file import GgufFile
 
 TOKENIZER_FILE: Final = "tokenizer.json"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from as2d_cli.decoding.protocols import Drafter, Target, Tokenizer
-from as2d_cli.models.registry import ModelEntry
+from as2d_cli.plugin import Drafter, ModelEntry, Target, Tokenizer
 from as2d_mnn_llm.audio import checkpoints
 from as2d_mnn_llm.audio.drafter import AudioDrafter
 from as2d_mnn_llm.audio.model import hears

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from as2d_cli.models.hookspecs import hookimpl
+from as2d_cli.plugin import hookimpl
 
 if TYPE_CHECKING:
-    from as2d_cli.decoding.protocols import Drafter, Target, Tokenizer
-    from as2d_cli.models.registry import ModelEntry
+    from as2d_cli.plugin import Drafter, ModelEntry, Target, Tokenizer
 
 CONVERTER_VERSION = "1"
 """Raised when converted files change meaning, so that older ones are converted anew."""

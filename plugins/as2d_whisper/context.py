@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
-from as2d_cli.audio.log_mel import heard_frames
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.domain.types import FRAMES_PER_S, Features
+from as2d_cli.plugin import FRAMES_PER_S, Features, ModelError, heard_frames
 from as2d_whisper.layout import KEY_MULTIPLE
 
 if TYPE_CHECKING:
-    from as2d_cli.models.registry import ModelEntry
+    from as2d_cli.plugin import ModelEntry
 
 Context = Literal["full", "fitted"]
 _BASE_WIDTH = 512

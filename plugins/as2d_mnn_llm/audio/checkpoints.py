@@ -7,8 +7,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.system.json_files import read_model_json
+from as2d_cli.plugin import ModelError, read_model_json
 from as2d_mnn_llm.audio.model import family_of
 from as2d_mnn_llm.export import qwen3_asr_convert
 from as2d_mnn_llm.hub_tokenizer import take_tokenizer

@@ -17,8 +17,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.system.json_files import read_model_json
+from as2d_cli.plugin import ModelError, read_model_json
 from as2d_mnn_llm.export.export import decoder_weights, to_mnn, write_decoder
 from as2d_mnn_llm.export.graph import DecoderShape
 from as2d_mnn_llm.export.random_weights import RandomWeights

@@ -10,7 +10,7 @@ from typing import Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.domain.errors import ModelError
+from as2d_cli.plugin import ModelError
 from as2d_mnn_llm.bpe import write_tokenizer
 from as2d_mnn_llm.export.export import write_decoder
 from as2d_mnn_llm.export.graph import Architecture, DecoderShape
