@@ -31,11 +31,11 @@ from as2d_cli.batch.request import (
     cluster_choice,
     formats_of,
     joined_prompt,
-    with_context,
 )
 from as2d_cli.batch.run import Batch
 from as2d_cli.batch.work import StartExecutor
 from as2d_cli.domain.languages import AUTO, language_code
+from as2d_cli.models.options import declared_options, with_options
 from as2d_cli.models.registry import load_registry
 from as2d_cli.system.device import usable_threads
 from as2d_cli.system.streams import fill_closed
@@ -48,7 +48,6 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     *,
     model: str | None = None,
     drafter: str | None = None,
-    context: str | None = None,
     language: str | None = None,
     translate_to: str | None = None,
     prompt: str | None = None,
@@ -61,19 +60,20 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     overwrite: bool = False,
     engine: str = "local",
     address: str | None = None,
+    **model_options: str | None,
 ) -> Generator[FileOutcome, None, None]:
     """Transcribe audio files one after the other; yield what became of each as soon as it is known.
 
     `paths` are files, folders and patterns as on the command line, `-` is standard input. `model` and
     `drafter` are names of models.toml, by default the default pair; the drafter `"none"` decodes without
-    drafts, which gives the same text. `context` is `"full"` or `"fitted"`: whether the model always takes in
-    30 s, or as much as there is audio. `language` is a Whisper code or an English name, None detects it in
+    drafts, which gives the same text. `language` is a Whisper code or an English name, None detects it in
     each file; `translate_to` is the language to write in, None the one spoken. Windows are taken to follow
     `hotwords` and `prompt`; those in which nobody speaks are left out, unless `vad` is false. `threads` are
     the target's, by default as many as there are CPUs. With `output_formats` files are written as well,
     beside the inputs or below `output_dir`; inputs whose files are complete are then skipped, unless
     `overwrite`. The engine `"ray"` runs on the Ray cluster at `address`, or on one that it begins here.
-    Lists may also be one text with commas, as on the command line.
+    Lists may also be one text with commas, as on the command line. `model_options` are the options that
+    plugins declare for their models, named as their flags in the help of `as2d transcribe`.
 
     Each outcome has the `source`, a `transcript` (text, language, duration and timed segments; their words
     with `word_timestamps`) or an `error`, or neither if it was skipped. One bad file does not end the run.
@@ -90,7 +90,7 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     written = output_formats.split(",") if isinstance(output_formats, str) else output_formats
     request = BatchRequest(
         inputs=find_inputs([os.fspath(path) for path in given]).found,
-        target=with_context(target, context),
+        target=with_options(target, model_options, declared_options()),
         drafter=ahead,
         others=registry.others_of(target, ahead),
         language=language_code(language or AUTO),

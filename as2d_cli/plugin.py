@@ -1,6 +1,6 @@
 """All that a plugin may import of as2d, besides `as2d_cli.testing`; docs/plugins.md says how it is used.
 
-hooks            hookimpl, ModelEntry
+hooks            hookimpl, ModelEntry, ModelOption
 targets          Target, TargetSpec, TargetSession, ShowsStates, States
 drafters         Drafter, DrafterSpec, DraftToken, END, SessionDrafter, DrafterSession
 inner drafters   InnerDrafter, DraftView, Earlier
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         Word,
     )
     from as2d_cli.models.hookspecs import hookimpl
+    from as2d_cli.models.options import ModelOption
     from as2d_cli.models.registry import ModelEntry
     from as2d_cli.models.sources import is_plain_name
     from as2d_cli.system.atomic_files import read_sealed, write_sealed
@@ -89,6 +90,7 @@ __all__ = [
     "InnerDrafter",
     "ModelEntry",
     "ModelError",
+    "ModelOption",
     "OutputError",
     "PluginError",
     "RegistryError",
@@ -131,6 +133,7 @@ _NAMES_OF = {
     "domain.tasks": "Task",
     "domain.types": "FRAMES_PER_S NOTHING_HEARD Features FeatureSpec Request TokenIds Word",
     "models.hookspecs": "hookimpl",
+    "models.options": "ModelOption",
     "models.registry": "ModelEntry",
     "models.sources": "is_plain_name",
     "system.atomic_files": "read_sealed write_sealed",

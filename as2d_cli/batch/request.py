@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from as2d_cli.batch.inputs import Input
@@ -11,15 +11,13 @@ from as2d_cli.batch.resume import recipe_of
 from as2d_cli.domain.errors import As2dError, RequestError
 from as2d_cli.domain.types import DecodeStats, Request, Task, Transcript
 from as2d_cli.engine.messages import DecodeSettings
-from as2d_cli.models import loader, weights
+from as2d_cli.models import weights
 from as2d_cli.models.registry import ModelEntry
 from as2d_cli.system.device import usable_cpus
 from as2d_cli.system.toml import suggestion
 from as2d_cli.transcripts.formats import FORMATS, SCHEMA_VERSION, SUBTITLES
 from as2d_cli.transcripts.subtitles import Layout
 
-CONTEXTS = ("full", "fitted")
-"""How much of a window a target can be made to take in: always 30 s, or as much as there is audio."""
 ENGINES = ("local", "ray")
 ALL_FORMATS = "all"
 WORD_FORMATS = frozenset({"json", "jsonl"})
@@ -53,20 +51,6 @@ def check_text(name: str, text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise RequestError(f"{name}: not valid UTF-8: {text[:100]!r}", "give text in UTF-8") from error
-
-
-def with_context(target: ModelEntry, context: str | None) -> ModelEntry:
-    """Return the target with this much of a window to take in; None leaves it as it is.
-
-    Raises `RequestError` for what does not exist, or not for this model, `PluginError` without its plugin.
-    """
-    if context is None:
-        return target
-    if context not in CONTEXTS:
-        raise RequestError(f"there is no context {context!r}", f"contexts: {', '.join(CONTEXTS)}")
-    if "context" not in loader.loading_option_names(target.plugin):
-        raise RequestError(f"model {target.name!r} has only one context", "leave out --context")
-    return replace(target, options={**target.options, "context": context})
 
 
 def formats_of(names: Iterable[str]) -> tuple[str, ...]:

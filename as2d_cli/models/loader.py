@@ -55,7 +55,7 @@ def load_plugin(name: str) -> pluggy.HookRelay:
         manager.trace.root.setwriter(sys.stderr.write)
         manager.enable_tracing()
     try:
-        manager.register(_import(found), name)
+        manager.register(import_entry_point(found), name)
         manager.check_pending()
     except pluggy.PluginValidationError as error:
         why, allowed = _misfit(str(error))
@@ -67,7 +67,7 @@ def converter_version(name: str) -> str:
     """Return what tells converted models of the plugin `name` apart from those of another release of it."""
     found = find_plugin(name)
     info = describe(found)
-    declared = getattr(_import(found), "CONVERTER_VERSION", None)
+    declared = getattr(import_entry_point(found), "CONVERTER_VERSION", None)
     return f"{info.package}/{declared or info.version}"
 
 
@@ -79,7 +79,7 @@ def loading_options(entry: ModelEntry) -> dict[str, OptionValue]:
 
 def loading_option_names(name: str) -> frozenset[str]:
     """Return the names of the options that only loading reads in the plugin `name`. Raises `PluginError`."""
-    names = getattr(_import(find_plugin(name)), "LOADING_OPTIONS", ())
+    names = getattr(import_entry_point(find_plugin(name)), "LOADING_OPTIONS", ())
     try:
         return frozenset(names)
     except TypeError as error:
@@ -235,7 +235,8 @@ def _info(name: str) -> PluginInfo:
     return describe(find_plugin(name))
 
 
-def _import(found: EntryPoint) -> object:
+def import_entry_point(found: EntryPoint) -> object:
+    """Return the module or object that an entry point names. Raises `PluginError` if that fails."""
     try:
         with _away_from_stdout():
             return found.load()

@@ -17,14 +17,15 @@ from as2d_cli.batch.request import (
     cluster_choice,
     formats_of,
     joined_prompt,
-    with_context,
 )
 from as2d_cli.cli.options.parameters import BatchOptions, BudgetOptions, InputOptions, TranslateOptions
+from as2d_cli.cli.options.settings import declared_model_options
 from as2d_cli.decoding import AlignMode
 from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.domain.errors import RequestError, reason
 from as2d_cli.domain.languages import AUTO, language_code
 from as2d_cli.engine.messages import DecodeSettings
+from as2d_cli.models.options import with_options
 from as2d_cli.models.registry import load_registry
 from as2d_cli.system.device import usable_threads
 from as2d_cli.system.printable import printable
@@ -48,7 +49,8 @@ def batch_request(options: BatchOptions) -> tuple[BatchRequest, tuple[str, ...]]
     registry = load_registry()
     to = _language_to_write(options)
     target, drafter = registry.choose(options.model, options.drafter, "translate" if to else "transcribe")
-    target = with_context(target, options.context)
+    declared = declared_model_options()
+    target = with_options(target, options.model_options, declared)
     decode, budget = decode_settings(options)
     request = BatchRequest(
         inputs=(),
@@ -79,7 +81,7 @@ def batch_request(options: BatchOptions) -> tuple[BatchRequest, tuple[str, ...]]
     _refuse_idle_options(options, request)
     _refuse_contradictions(options)
     inputs = _find_given(options)
-    return replace(request, inputs=inputs.found), inputs.notes
+    return replace(request, inputs=inputs.found), (*declared.warnings, *inputs.notes)
 
 
 def _language_to_write(options: BatchOptions) -> str | None:
