@@ -80,6 +80,17 @@ def find_plugin(name: str) -> EntryPoint:
     return found[0]
 
 
+def only_plugin_with(hook: str) -> str:
+    """Return the name of the one plugin that defines a hook. Raises `PluginError` for none, or for several."""
+    able = [
+        info.name for info in list_plugins() if info.api == hookspecs.GROUP and hook in (info.hooks or ())
+    ]
+    if len(able) != 1:
+        names = ", ".join(able) or "none"
+        raise PluginError(f"one plugin with the hook {hook} is needed; there are: {names}", "name one")
+    return able[0]
+
+
 def find_options() -> list[EntryPoint]:
     """Return the entry points that declare options, of packages with plugins, in order; our own come first.
 

@@ -1,7 +1,7 @@
 """Native modules, also those that want an executable stack without need.
 
 Since glibc 2.41 (January 2025) a shared object whose GNU_STACK header asks for one is not loaded into a
-process without. MNN's wheels ask, by assembly files that do not say otherwise: no code of theirs runs on the
+process without. Some wheels ask, by assembly files that do not say otherwise: no code of theirs runs on the
 stack. Here such an object is loaded from memory with that bit cleared, as `execstack -c` would on disk; what
 is installed stays as it is. docs/decisions/0015-executable-stack.md has the alternatives.
 """

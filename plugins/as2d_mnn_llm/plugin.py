@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 CONVERTER_VERSION = "1"
 """Raised when converted files change meaning, so that older ones are converted anew."""
 
+RUNTIMES = frozenset({"MNN"})
+"""Packages that run the models; with another version these are converted anew."""
+
 
 @hookimpl
 def as2d_convert(entry: ModelEntry, source: Path, destination: Path) -> bool:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 CONVERTER_VERSION = "6"
 """Raised when converted files change meaning, so that older ones are converted anew."""
 
+RUNTIMES = frozenset({"MNN"})
+"""Packages that run the models; with another version these are converted anew."""
+
 LOADING_OPTIONS = frozenset({"context", "speed"})
 """Options that converted files do not depend on."""
 

@@ -17,9 +17,6 @@ from typer.models import OptionInfo
 from as2d_cli.cli.options import completion
 from as2d_cli.domain.languages import AUTO
 
-READER = "qwen2.5-coder-1.5b"
-"""The default of `--reader`: the smallest model that answers well (docs/models.md)."""
-
 
 def _switch(name: str, meaning: str, *short: str) -> OptionInfo:
     """Return an option to turn something on or off, with its `short` forms; help shows no default."""
@@ -263,7 +260,7 @@ class QuestionOptions(Options):
             metavar="NAME|none",
             autocompletion=completion.models,
             help="Language model that answers from the transcript; none: the one that listens does "
-            f"[default: {READER}, or none if that can].",
+            "[default: default_reader in models.toml, or none if that can].",
         ),
     ] = None
     reader_drafter: Annotated[
