@@ -81,7 +81,7 @@ def find_plugin(name: str) -> EntryPoint:
 
 
 def only_plugin_with(hook: str) -> str:
-    """Return the name of the one plugin that defines a hook. Raises `PluginError` for none, or for several."""
+    """Return the name of the only plugin that defines a hook. Raises `PluginError` for none or several."""
     able = [
         info.name for info in list_plugins() if info.api == hookspecs.GROUP and hook in (info.hooks or ())
     ]

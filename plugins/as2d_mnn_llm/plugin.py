@@ -53,7 +53,7 @@ def as2d_load_tokenizer(entry: ModelEntry, path: Path) -> Tokenizer:
 @hookimpl
 def as2d_export(source: Path, destination: Path, bits: int) -> bool:
     """Export a checkpoint of an audio language model for MNN's LLM engine."""
-    from as2d_mnn_llm.audio.checkpoints import export
+    from as2d_mnn_llm.checkpoints.convert import export
 
     export(source, destination, bits)
     return True
