@@ -15,8 +15,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from as2d_cli.api import transcribe
-    from as2d_cli.batch.request import FileOutcome
+    from as2d_cli.api import Transcriber, Transcription, transcribe
+    from as2d_cli.batch.work import FileOutcome
     from as2d_cli.domain.errors import (
         As2dError,
         AudioError,
@@ -41,14 +41,16 @@ __all__ = [
     "RegistryError",
     "RequestError",
     "Segment",
+    "Transcriber",
     "Transcript",
+    "Transcription",
     "Word",
     "__version__",
     "transcribe",
 ]
 _HOMES = {
-    "transcribe": "api",
-    "FileOutcome": "batch.request",
+    **dict.fromkeys(("Transcriber", "Transcription", "transcribe"), "api"),
+    "FileOutcome": "batch.work",
     **dict.fromkeys(("Segment", "Transcript", "Word"), "domain.types"),
 }
 """Modules of public names; what is in none of them is an error."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
 
 
 def bench_shape(name: str, drafters: Sequence[str], threads: int | None, output: Path | None) -> None:
-    """Measure the pair whose target is the shape of `name`, or this target with other drafters; print results.
+    """Measure the pair whose target is the shape of `name`, or it with other drafters; print results.
 
     Raises `RequestError` for an unknown shape, `ModelError` if the models cannot be made or measured.
     """
