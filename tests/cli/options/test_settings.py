@@ -1,4 +1,4 @@
-"""Options that plugins declare, as flags, settings and keywords."""
+"""Flags, settings and keywords that come of the options that plugins declare."""
 
 import pytest
 
