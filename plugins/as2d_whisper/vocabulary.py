@@ -16,7 +16,7 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.domain.errors import ModelError
+from as2d_cli.plugin import ModelError
 from as2d_whisper.checkpoint import Checkpoint
 from as2d_whisper.tokenizer import WhisperTokenizer
 
