@@ -25,7 +25,8 @@ from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.domain.errors import RequestError
 from as2d_cli.domain.types import Request, Window, WindowResult
 from as2d_cli.engine.comparison import Compared, Comparison
-from as2d_cli.engine.engine import Engine, WindowTask
+from as2d_cli.engine.engine import Engine
+from as2d_cli.engine.scheduler import WindowTask
 from as2d_cli.models import loader
 from as2d_cli.system.printable import printable
 

@@ -105,6 +105,6 @@ class AskRun(ABC):
         with loaded(wanted, self._display) as models:
             self._target = models.target
             self._check(models.engine.target_spec)
-            budget = models.settle()
-            self._report = replace(self._report, budget=budget, load_s=time.perf_counter() - models.began)
+            plan = models.settle()
+            self._report = replace(self._report, plan=plan, load_s=time.perf_counter() - models.began)
             yield models.engine

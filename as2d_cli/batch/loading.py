@@ -14,8 +14,8 @@ from as2d_cli.engine.engine import Engine, EngineSettings
 from as2d_cli.engine.messages import DecodeSettings, ModelRef
 from as2d_cli.models import loader, weights
 from as2d_cli.models.registry import ModelEntry
+from as2d_cli.profile.choice import DraftChoice
 from as2d_cli.profile.plan import DraftPlan
-from as2d_cli.profile.selection import Selection
 
 DRAFTER_THREADS = 1
 
@@ -44,9 +44,9 @@ class Loaded:
     engine: Engine
     began: float
     """When loading began, by `time.perf_counter`."""
-    selection: Selection | None
+    choice: DraftChoice | None
     """What chooses; None: nothing is left to choose."""
-    budget: DraftPlan | None
+    plan: DraftPlan | None
     """What was chosen by a stored profile."""
 
     def settle(self) -> DraftPlan | None:
@@ -54,9 +54,9 @@ class Loaded:
 
         May take 20 s, so whether the run makes sense should be known before. Raises `ModelError`.
         """
-        if self.selection is not None and self.budget is None and self.engine.is_drafting:
-            self.budget = self.selection.first(self.engine)
-        return self.budget
+        if self.choice is not None and self.plan is None and self.engine.is_drafting:
+            self.plan = self.choice.by_first_measurement(self.engine)
+        return self.plan
 
 
 @contextmanager
@@ -71,15 +71,15 @@ def loaded(models: Models, display: Display) -> Iterator[Loaded]:
         models.decode,
     )
     began = time.perf_counter()
-    budget = selection = None
+    plan = choice = None
     if models.auto_budget:
         others = _in_cache(models.others)
-        selection = Selection(settings, others, models.memory_limit_bytes, display.note)
-        settings, budget = selection.stored()
+        choice = DraftChoice(settings, others, models.memory_limit_bytes, display.note)
+        settings, plan = choice.by_profiles()
     with Engine(settings, note=display.note, progress=display.steps) as engine:
         if flaw := engine.target_spec.features.flaw(WINDOW_S):
             raise PluginError(f"model {models.target.name!r} cannot be used: {flaw}")
-        yield Loaded(settings.target, engine, began, selection, budget)
+        yield Loaded(settings.target, engine, began, choice, plan)
 
 
 def _fetched(entry: ModelEntry, threads: int, display: Display) -> ModelRef:

@@ -15,7 +15,7 @@ from as2d_cli.batch.resume import Stamp, stamp_of
 from as2d_cli.batch.session import Ready, ready
 from as2d_cli.batch.work import Decoded, Heard, Item
 from as2d_cli.engine.comparison import Comparison
-from as2d_cli.engine.engine import WindowOutcome
+from as2d_cli.engine.scheduler import WindowOutcome
 from as2d_cli.profile.plan import DraftPlan
 
 
@@ -31,7 +31,7 @@ class LocalExecutor:
     @property
     def plan(self) -> DraftPlan | None:
         """What was chosen by this device's profile, if that was left to it."""
-        return self._ready.budget
+        return self._ready.plan
 
     @property
     def comparison(self) -> Comparison:

@@ -141,7 +141,7 @@ class Batch:
             first, load_s = engines.await_first()
             self._wanted = first.request
             self._began = time.perf_counter()
-            self._report = replace(self._report, load_s=load_s, budget=engines.plan)
+            self._report = replace(self._report, load_s=load_s, plan=engines.plan)
             self._display.begin([one.source for one in self._due])
             try:
                 yield from engines.run(items, self._heard)
@@ -171,10 +171,8 @@ class Batch:
 
     def _predicted_s(self, result: WindowResult, *, silent: bool) -> float:
         """Return what the profile says that a decoded window takes without drafts."""
-        budget = self._report.budget
-        return (
-            0.0 if budget is None or budget.plain is None or silent else budget.plain.window_s(result.stats)
-        )
+        plan = self._report.plan
+        return 0.0 if plan is None or plan.plain is None or silent else plan.plain.window_s(result.stats)
 
     def _finished(self, due: PendingFile, work: FileWork, content: Content | None) -> FileOutcome:
         """Write a file's outputs. An input that can be read only once has no `content` to be recorded."""

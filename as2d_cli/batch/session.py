@@ -16,8 +16,9 @@ from as2d_cli.domain.errors import RequestError
 from as2d_cli.domain.languages import LANGUAGES
 from as2d_cli.domain.types import Request
 from as2d_cli.engine.comparison import Compared
-from as2d_cli.engine.engine import Engine, WindowOutcome
+from as2d_cli.engine.engine import Engine
 from as2d_cli.engine.messages import ModelRef
+from as2d_cli.engine.scheduler import WindowOutcome
 from as2d_cli.models import loader
 from as2d_cli.models.registry import cannot
 from as2d_cli.profile.guard import DraftGuard
@@ -31,7 +32,7 @@ class Ready:
     engine: Engine
     request: Request
     """What is asked of every window."""
-    budget: DraftPlan | None
+    plan: DraftPlan | None
     """What was chosen by this device's profile, if that was left to it."""
     load_s: float
     vad: bool
@@ -48,7 +49,7 @@ class Ready:
     @property
     def is_drafter_lost(self) -> bool:
         """Whether the drafter, if one was wanted, is not at work although nobody chose to do without."""
-        return not self.engine.is_drafting and (self.budget is None or self.budget.drafting)
+        return not self.engine.is_drafting and (self.plan is None or self.plan.drafting)
 
     @property
     def paused_windows(self) -> int:
@@ -86,14 +87,14 @@ def ready(asked: BatchRequest, display: Display) -> Iterator[Ready]:
         engine = models.engine
         request = _checked(asked, engine.target_spec)
         _check_prompt(asked.prompt, models.target, engine.target_spec.max_prompt_tokens)
-        budget = models.settle()
+        plan = models.settle()
         yield Ready(
             engine,
             request,
-            budget,
+            plan,
             time.perf_counter() - models.began,
             asked.vad,
-            DraftGuard(budget.plain) if budget and budget.drafting and budget.plain else None,
+            DraftGuard(plan.plain) if plan and plan.drafting and plan.plain else None,
             Compared(engine) if asked.compares else None,
         )
 

@@ -38,8 +38,8 @@ from as2d_cli.cluster.messages import (
 from as2d_cli.domain.errors import As2dError, PluginError
 from as2d_cli.domain.types import Request
 from as2d_cli.engine.comparison import Comparison
-from as2d_cli.engine.engine import WindowOutcome, WindowTask
 from as2d_cli.engine.measure import peak_bytes, peak_bytes_of
+from as2d_cli.engine.scheduler import WindowOutcome, WindowTask
 from as2d_cli.engine.slots import unlink_own
 from as2d_cli.system.addresses import address
 
@@ -90,7 +90,7 @@ class EngineActor:
         return Loaded(
             self._ready.request,
             engine.target_spec,
-            self._ready.budget,
+            self._ready.plan,
             self._ready.load_s,
             peak_bytes() + sum(peak_bytes_of(process) or 0 for process in engine.process_ids),
             self._notes.taken(),

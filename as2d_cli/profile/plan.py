@@ -71,7 +71,7 @@ class DraftPlan:
         )
 
     def scaled(self, factor: float) -> DraftPlan:
-        """Return the budget of a device that takes `factor` times as long."""
+        """Return the plan for a device that takes `factor` times as long."""
         return replace(
             self,
             plain_s=self.plain_s and self.plain_s * factor,
@@ -89,8 +89,8 @@ class _Prediction:
     drafted_ms: Sequence[float]
 
 
-def choose_budget(splits: Sequence[PairCosts], drafter: str | None = None) -> DraftPlan:
-    """Return the budget with the least predicted time per window, plain decoding included.
+def plan_drafts(splits: Sequence[PairCosts], drafter: str | None = None) -> DraftPlan:
+    """Return the plan with the least predicted time per window, plain decoding included.
 
     `splits` are the costs of a pair by threads of the target's passes, all of them first. It takes up to a
     second.
@@ -109,7 +109,7 @@ def choose_budget(splits: Sequence[PairCosts], drafter: str | None = None) -> Dr
     )
     pays = worst < 1 - MIN_GAIN
     split = best.costs.decode_threads
-    budget = DraftPlan(
+    plan = DraftPlan(
         drafting=pays,
         reason=_gain(worst),
         drafter=drafter if pays else None,
@@ -121,19 +121,19 @@ def choose_budget(splits: Sequence[PairCosts], drafter: str | None = None) -> Dr
         plain=PlainCosts(costs.target.encode_ms, float(costs.steps().ms(1, False)[0])),
     )
     if not all(own.target.row_invariant for own in splits):
-        return budget.refused(
+        return plan.refused(
             "this target decides rows together otherwise than one by one: drafts could change its text"
         )
-    return budget
+    return plan
 
 
-def within(budget: DraftPlan, costs: PairCosts, memory_limit_bytes: int | None) -> DraftPlan:
-    """Return the budget if both models find room within the limit, else the same without drafts."""
+def within(plan: DraftPlan, costs: PairCosts, memory_limit_bytes: int | None) -> DraftPlan:
+    """Return the plan if both models find room within the limit, else the same without drafts."""
     needed = costs.target.peak_bytes + costs.drafter.peak_bytes
     if memory_limit_bytes is None or needed <= memory_limit_bytes:
-        return budget
+        return plan
     left = max(0, memory_limit_bytes) / 1e6
-    return budget.refused(f"both models need {needed / 1e6:.0f} MB, the limit leaves them {left:.0f} MB")
+    return plan.refused(f"both models need {needed / 1e6:.0f} MB, the limit leaves them {left:.0f} MB")
 
 
 def of_threads(splits: Sequence[PairCosts], decode_threads: int | None) -> PairCosts:
@@ -141,9 +141,9 @@ def of_threads(splits: Sequence[PairCosts], decode_threads: int | None) -> PairC
     return next(own for own in splits if own.decode_threads == (decode_threads or splits[0].decode_threads))
 
 
-def best_of(budgets: Sequence[DraftPlan]) -> DraftPlan:
-    """Return the budget that saves most; the first if none does."""
-    return max(budgets, key=lambda budget: budget.saving)
+def best_of(plans: Sequence[DraftPlan]) -> DraftPlan:
+    """Return the plan that saves most; the first if none does."""
+    return max(plans, key=lambda plan: plan.saving)
 
 
 def _gain(worst: float) -> str:
