@@ -180,7 +180,7 @@ class _TargetTiming:
 
 
 def measure_drafter(drafter: Drafter, is_enough: Callable[[], bool]) -> DraftCosts:
-    """Measure for at least two windows after one that does not count, and until `is_enough` says so."""
+    """Measure at least two windows, after one that does not count, and go on until `is_enough`."""
     languages = drafter.spec.languages or ("en",)
     features, request = _noise(drafter.spec.features), _request(drafter.spec.features, languages)
     list(_paces(drafter, features, request))
@@ -199,16 +199,16 @@ def _paces(drafter: Drafter, features: Features, request: Request) -> Iterable[f
     A drafter that can be told how to go on writes a text of fixed length; another one writes what the
     noise makes it write.
     """
-    found: list[float] = []
+    paces: list[float] = []
     if isinstance(drafter, SessionDrafter):
-        session = _timed(partial(drafter.open, features, request), found)
+        session = _timed(partial(drafter.open, features, request), paces)
         for _ in range(_DRAFT_TOKENS):
-            _timed(lambda: session.forward([session.prompt[-1]]), found)
-        return found
+            _timed(lambda: session.forward([session.prompt[-1]]), paces)
+        return paces
     draft = drafter.draft(features, request)
-    while len(found) <= _DRAFT_TOKENS and _timed(lambda: next(draft, None), found) is not None:
+    while len(paces) <= _DRAFT_TOKENS and _timed(lambda: next(draft, None), paces) is not None:
         pass
-    return found
+    return paces
 
 
 def _fill_cache(session: TargetSession, tokens: int) -> int:

@@ -39,12 +39,12 @@ class PlainCosts:
     """Of a window of 30 s."""
     token_ms: float
 
-    def window_s(self, found: DecodeStats) -> float:
+    def window_s(self, stats: DecodeStats) -> float:
         """Return what the decoded window would have taken plainly, seconds.
 
         Where encoding took less than a whole window does, there was less to encode.
         """
-        return min(self.encode_ms / 1e3, found.encode_s) + found.tokens * self.token_ms / 1e3
+        return min(self.encode_ms / 1e3, stats.encode_s) + stats.tokens * self.token_ms / 1e3
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def plan_drafts(splits: Sequence[PairCosts], drafter: str | None = None) -> Draf
     # of equal times the largest cap: the controller works below it as the draft deserves
     best = min(
         (_predict(own, windows, cap) for own in splits for cap in reversed(CAPS)),
-        key=lambda found: _quantile(found.drafted_ms),
+        key=lambda prediction: _quantile(prediction.drafted_ms),
     )
     worst = _quantile(
         [with_drafts / alone for with_drafts, alone in zip(best.drafted_ms, plain_ms, strict=True)]
@@ -182,13 +182,13 @@ def _drafted_ms(costs: PairCosts, machine: ReplayCosts, window: RecordedWindow, 
     """
     first = replay(window, machine, Controller(cap=cap)).total_ms
     always = replace(machine, steps=StepCosts(costs.target_busy.step_ms(), costs.target_busy.step_ms()))
-    ready = replace(window, publish_ms=(0.0,) * len(window.draft), draft_encode_ms=0.0)
-    slowed = replace(ready, encode_ms=costs.target_busy.encode_ms)
+    complete = replace(window, publish_ms=(0.0,) * len(window.draft), draft_encode_ms=0.0)
+    slowed = replace(complete, encode_ms=costs.target_busy.encode_ms)
     busy = replay(slowed, always, Controller(cap=cap), head_start_ms=1.0).total_ms
     drafting = _draft_ms(costs.drafter_busy, len(window.draft))
     if drafting >= busy:
         return max(first, replay(window, always, Controller(cap=cap)).total_ms)
-    alone = replay(ready, machine, Controller(cap=cap), head_start_ms=1.0).total_ms
+    alone = replay(complete, machine, Controller(cap=cap), head_start_ms=1.0).total_ms
     return max(first, alone + drafting * (1 - alone / busy))
 
 

@@ -9,12 +9,10 @@ from multiprocessing.shared_memory import SharedMemory
 import numpy as np
 import pytest
 
-from as2d_cli.decoding.protocols import DrafterSpec
 from as2d_cli.domain.errors import DecodeError, ModelError, PluginError
-from as2d_cli.domain.types import FeatureSpec, Request, Window
+from as2d_cli.domain.types import Request, Window
 from as2d_cli.engine.engine import Engine, EngineSettings
 from as2d_cli.engine.messages import DecodeSettings, ModelRef
-from as2d_cli.engine.processes import DrafterProcess
 from as2d_cli.engine.scheduler import WindowTask
 from as2d_cli.engine.worker_handle import WorkerHandle
 from as2d_cli.models.registry import ModelEntry
@@ -44,32 +42,6 @@ def tasks(count, group=0):
         )
         for index in range(count)
     ]
-
-
-class Listener:
-    """A drafter's process as far as deciding what to ask of it goes."""
-
-    def __init__(self, languages, tasks):
-        self.is_attached, self._waiting = True, 0
-        self.spec = DrafterSpec(FeatureSpec(), languages, tasks)
-
-
-@pytest.mark.parametrize(
-    ("languages", "tasks", "request_", "taken"),
-    [
-        (None, None, Request("translate"), True),
-        (("en",), ("transcribe",), Request("translate"), False),
-        (("en",), ("transcribe",), Request("translate", "de"), False),
-        (("en",), ("transcribe",), Request("translate").in_language("en"), True),
-        (("en",), ("transcribe",), Request("transcribe"), True),
-        (("en",), ("transcribe",), Request("transcribe", "de"), False),
-        (("de", "en"), ("transcribe", "translate"), Request("translate", "de"), True),
-        (("de", "en"), ("transcribe", "translate"), Request("translate", "en", to="de"), False),
-        (("de", "en"), ("transcribe",), Request("translate", to="de").in_language("de"), True),
-    ],
-)
-def test_a_drafter_is_asked_only_for_what_it_can_do(languages, tasks, request_, taken):
-    assert DrafterProcess.takes(Listener(languages, tasks), request_) is taken
 
 
 def tokens(outcomes):

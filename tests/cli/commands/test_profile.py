@@ -1,7 +1,7 @@
 """`as2d profile`: pairs measured on this device, shown as text and as JSON, and forgotten."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -104,7 +104,9 @@ def test_the_text_tells_how_exact_the_rows_are(run, pair_costs, invariant, epsil
 
 
 def test_json_is_the_whole_profile(run, stored):
-    assert json.loads(run("show", "--json").stdout) == json.loads(json.dumps(asdict(stored)))
+    shown = json.loads(run("show", "--json").stdout)
+    assert shown == json.loads(json.dumps(stored.as_dict()))
+    assert shown["budget"]["reason"] == stored.plan.reason
 
 
 def test_names_cannot_steer_a_terminal(run, stored):
