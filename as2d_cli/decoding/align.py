@@ -97,24 +97,24 @@ class Aligner:
     `edit` is without the jump; `ngram` resumes after the shortest suffix of the committed text
     that occurs exactly once in the draft (aggressive decoding); `none` gives up at the first error.
 
-    States, by what `cursor` says::
+    States, beginning with FOLLOWING::
 
-                       tokens agree                 the draft has no more yet
-                        +-------+                  +-------------------------+
-                        |       v                  |                         v
-          start ---> FOLLOWING (cursor < seen) ----+     OWING (cursor == seen, `owed` tokens wait)
-                        ^       |                  ^                         |       |
-                        |       | a token differs  |   the draft grows,      |       | ... and differs
-           a place      |       v                  +---and agrees -----------+       |
-           is found     +--- REALIGN <-----------------------------------------------+
-                        ^       |
-             next token |       | no place is found (`ngram`, `none`)
-             or draft   |       v
-             (`ngram`)  +--- LOST (cursor is None)
+                           the draft ends before the text
+            FOLLOWING ----------------------------------------> OWING
+             ^  |  ^                                             | |
+             |  |  +--------- the draft grows and agrees --------+ |
+             |  | a token differs                                  | the draft grows and differs
+       found |  v                                                  |
+            realign <----------------------------------------------+
+             |  ^
+        none |  | more text or draft
+             v  |
+            LOST
 
-    Realigning is not a state that lasts: `_realign` ends in one of the others, and owes nothing. Running
-    out of draft is not going astray, so `run` stays while OWING, unless no more draft will come. After
-    `PATIENCE` steps without agreement `hybrid` jumps, from any state.
+    FOLLOWING owes nothing: text and draft are compared up to the cursor. OWING has its cursor at the end of
+    the draft and counts the tokens that wait; that is not going astray, so `run` stays, unless the draft is
+    complete. LOST has no cursor: `none` stays so, `ngram` looks again at every step, the others always find
+    a place. After `PATIENCE` steps without agreement `hybrid` jumps, from either of the upper states.
 
     Raises DecodeError if the mode does not exist.
     """
