@@ -7,7 +7,6 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import cast, get_args
 
 from as2d_cli.batch.inputs import STDIN, Inputs, find_inputs
 from as2d_cli.batch.outputs import output_folder
@@ -20,7 +19,6 @@ from as2d_cli.batch.request import (
     with_context,
 )
 from as2d_cli.cli.options.parameters import BatchOptions, BudgetOptions, InputOptions, TranslateOptions
-from as2d_cli.decoding import AlignMode
 from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.domain.errors import RequestError, reason
 from as2d_cli.domain.languages import AUTO, language_code
@@ -29,7 +27,6 @@ from as2d_cli.models.registry import load_registry
 from as2d_cli.system.device import usable_threads
 from as2d_cli.system.printable import printable
 from as2d_cli.system.special_files import read_any, read_small
-from as2d_cli.system.toml import suggestion
 from as2d_cli.transcripts.formats import SUBTITLES
 from as2d_cli.transcripts.subtitles import Layout
 
@@ -136,9 +133,7 @@ def decode_settings(options: BudgetOptions) -> tuple[DecodeSettings, int | None]
     """Return how drafts are to be used, and the most candidates that are asked for. Raises `RequestError`."""
     budget = _count("budget", options.budget, least=0)
     draft_tokens = _count("draft-tokens", options.draft_tokens, least=1)
-    return DecodeSettings(
-        draft_tokens, _align(options.align), MAX_CANDIDATES if budget is None else budget
-    ), budget
+    return DecodeSettings(draft_tokens, cap=MAX_CANDIDATES if budget is None else budget), budget
 
 
 def _count(option: str, text: str, least: int) -> int | None:
@@ -162,13 +157,6 @@ def _bytes(text: str) -> int:
     return size
 
 
-def _align(text: str | None) -> AlignMode:
-    modes = get_args(AlignMode)
-    if text is not None and text not in modes:
-        raise RequestError(f"there is no alignment {text!r}", suggestion(text, modes))
-    return cast(AlignMode, text or "hybrid")
-
-
 def _refuse_idle_options(options: BatchOptions, request: BatchRequest) -> None:
     """Refuse an option that would do nothing: whoever gives it expects something else.
 
@@ -178,7 +166,7 @@ def _refuse_idle_options(options: BatchOptions, request: BatchRequest) -> None:
     chosen = request.drafter if "drafter" in in_effect else None
     if chosen is not None and chosen not in request.able_drafters:
         raise RequestError(f"model {chosen.name!r} cannot {request.task}", "choose another drafter")
-    for_drafts = {"align", "compare", "draft_tokens"} | ({"budget"} if options.budget != "0" else set())
+    for_drafts = {"compare", "draft_tokens"} | ({"budget"} if options.budget != "0" else set())
     for name in sorted(for_drafts & in_effect if not request.able_drafters else ()):
         unable = f", and {request.drafter.name!r} cannot {request.task}" if request.drafter else ""
         raise RequestError(
