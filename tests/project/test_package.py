@@ -21,7 +21,7 @@ SOURCES = ("as2d_cli", "plugins", "models.toml", "pyproject.toml", "README.md", 
 BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta, sys.argv[1])(sys.argv[2]))"
 DATA = {
     *("as2d_cli/models/models.toml", "as2d_cli/transcripts/transcript.schema.json", "as2d_cli/py.typed"),
-    "as2d_cli/bench/run/acceptance.json",
+    "as2d_cli/bench/acceptance.json",
     *("as2d_cli/testing/skeleton/models.toml", "as2d_cli/testing/skeleton/pyproject.toml"),
 }
 
