@@ -1,4 +1,4 @@
-"""A few of the damaged files of `measure/fuzz_audio.py`, which reads as many as one likes."""
+"""A few of the damaged files of `tools/fuzz/fuzz_audio.py`, which reads as many as one likes."""
 
 import subprocess
 import sys
