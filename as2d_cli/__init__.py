@@ -14,8 +14,8 @@ are made of), and `as2d_cli.testing`. What is named here is the public API; all 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from as2d_cli.api import transcribe
-    from as2d_cli.batch.request import FileOutcome
+    from as2d_cli.api import Transcriber, Transcription, transcribe
+    from as2d_cli.batch.work import FileOutcome
     from as2d_cli.decoding.byte_tokens import ByteTokenizer
     from as2d_cli.decoding.inner import DraftView, Earlier, InnerDrafter, ShowsStates, States
     from as2d_cli.decoding.protocols import (
@@ -87,19 +87,21 @@ __all__ = [
     "TargetSpec",
     "TokenIds",
     "Tokenizer",
+    "Transcriber",
     "Transcript",
+    "Transcription",
     "Word",
     "__version__",
     "hookimpl",
     "transcribe",
 ]
 _HOMES = {
-    "api": {"transcribe"},
+    "api": {"Transcriber", "Transcription", "transcribe"},
     "decoding.byte_tokens": {"ByteTokenizer"},
     "decoding.inner": {"DraftView", "Earlier", "InnerDrafter", "ShowsStates", "States"},
     "models.hookspecs": {"hookimpl"},
     "models.registry": {"ModelEntry"},
-    "batch.request": {"FileOutcome"},
+    "batch.work": {"FileOutcome"},
     "domain.types": {
         "NOTHING_HEARD",
         "FeatureSpec",
@@ -107,7 +109,9 @@ _HOMES = {
         "Request",
         "Segment",
         "TokenIds",
+        "Transcriber",
         "Transcript",
+        "Transcription",
         "Word",
     },
 }

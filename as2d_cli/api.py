@@ -1,46 +1,51 @@
-"""Transcription for programs: what `as2d transcribe` and `as2d translate` do, as a function.
+"""Transcription for programs: `transcribe` for files in one call, `Transcriber` to keep the models loaded.
 
-For example:
-
-    from as2d_cli import transcribe
+    from as2d_cli import Transcriber, transcribe
 
     for outcome in transcribe(["talks/", "extra.mp3"], language="de", word_timestamps=True):
-        if outcome.transcript:
-            for segment in outcome.transcript.segments:
-                print(segment.start_s, segment.text)
-        else:
-            print(outcome.source, outcome.error)
+        print(outcome.source, outcome.transcript.text if outcome.transcript else outcome.error)
 
-Outcomes and what is in them are frozen dataclasses: see `requests.FileOutcome` and `types.Transcript`.
+    with Transcriber(language="en") as transcriber:
+        for segment in transcriber.transcribe("talk.mp3"):  # each as soon as it is complete
+            print(segment.start_s, segment.text)
+        print(transcriber.transcribe(samples, 48_000).transcript.text)  # a NumPy array
+
+Outcomes, transcripts and segments are frozen dataclasses: see `FileOutcome`, `Transcript` and `Segment`.
 """
 
 from __future__ import annotations
 
 import atexit
+import io
 import os
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import suppress
-from typing import TypeAlias
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+from as2d_cli.audio.sources import samples_as_file
+from as2d_cli.batch.display import Display
 from as2d_cli.batch.inputs import find_inputs
-from as2d_cli.batch.local import local_executor
-from as2d_cli.batch.outputs import output_folder
-from as2d_cli.batch.request import (
-    BatchRequest,
-    FileOutcome,
-    cluster_choice,
-    formats_of,
-    joined_prompt,
-    with_context,
-)
-from as2d_cli.batch.run import Batch
-from as2d_cli.batch.work import StartExecutor
-from as2d_cli.domain.languages import AUTO, language_code
-from as2d_cli.models.registry import load_registry
-from as2d_cli.system.device import usable_threads
+from as2d_cli.batch.local import LocalExecutor, local_executor
+from as2d_cli.batch.options import RunOptions, build_request
+from as2d_cli.batch.pipeline import FileWork
+from as2d_cli.batch.request import BatchRequest
+from as2d_cli.batch.run import BatchRun
+from as2d_cli.batch.session import Session, open_session
+from as2d_cli.batch.work import Executor, FileOutcome, StartExecutor
+from as2d_cli.domain.errors import RequestError
+from as2d_cli.domain.types import Segment, Transcript
+from as2d_cli.system.addresses import located
 from as2d_cli.system.streams import fill_closed
+from as2d_cli.transcripts.segments import Segmenter
 
 StrPath: TypeAlias = str | os.PathLike[str]
+Audio: TypeAlias = "StrPath | BinaryIO | NDArray[Any]"
 
 
 def transcribe(  # noqa: PLR0913 - one parameter per option of the command
@@ -64,50 +69,282 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
 ) -> Generator[FileOutcome, None, None]:
     """Transcribe audio files one after the other; yield what became of each as soon as it is known.
 
-    `paths` are files, folders and patterns as on the command line, `-` is standard input. `model` and
-    `drafter` are names of models.toml, by default the default pair; the drafter `"none"` decodes without
-    drafts, which gives the same text. `context` is `"full"` or `"fitted"`: whether the model always takes in
-    30 s, or as much as there is audio. `language` is a Whisper code or an English name, None detects it in
-    each file; `translate_to` is the language to write in, None the one spoken. Windows are taken to follow
-    `hotwords` and `prompt`; those in which nobody speaks are left out, unless `vad` is false. `threads` are
-    the target's, by default as many as there are CPUs. With `output_formats` files are written as well,
-    beside the inputs or below `output_dir`; inputs whose files are complete are then skipped, unless
-    `overwrite`. The engine `"ray"` runs on the Ray cluster at `address`, or on one that it begins here.
-    Lists may also be one text with commas, as on the command line.
+    `paths` are files, folders and patterns as on the command line, `-` is standard input. With
+    `output_formats` files are written as well, beside the inputs or below `output_dir`; inputs whose files
+    are complete are then skipped, unless `overwrite`. The engine `"ray"` runs on the Ray cluster at
+    `address`, or on one that it begins here. The other options are those of `Transcriber`. Lists may also be
+    one text with commas, as on the command line.
 
     Each outcome has the `source`, a `transcript` (text, language, duration and timed segments; their words
     with `word_timestamps`) or an `error`, or neither if it was skipped. One bad file does not end the run.
-    Close the generator to end it early. When the first outcome is asked for, models are fetched and loaded,
-    and without a `drafter` measured, once, for 20 s.
+    Close the generator to end it early. Models are fetched and loaded when the first outcome is asked for,
+    and only if some file needs them.
 
-    Raises, at the first outcome: `RequestError` for what makes no sense or is not for this model,
-    `RegistryError` for an unknown model, `ModelError` or `PluginError` for one that cannot be used.
+    Raises, at the first outcome, as `Transcriber`.
     """
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    to = None if translate_to is None else language_code(translate_to)
-    registry = load_registry()
-    target, ahead = registry.choose(model, drafter, "translate" if to else "transcribe")
-    written = output_formats.split(",") if isinstance(output_formats, str) else output_formats
-    request = BatchRequest(
-        inputs=find_inputs([os.fspath(path) for path in given]).found,
-        target=with_context(target, context),
-        drafter=ahead,
-        others=registry.others_of(target, ahead),
-        language=language_code(language or AUTO),
-        translate_to=to,
-        prompt=joined_prompt(prompt, hotwords if isinstance(hotwords, str) else ", ".join(hotwords)),
-        timed=True,
+    transcriber = Transcriber(
+        model=model,
+        drafter=drafter,
+        context=context,
+        language=language,
+        translate_to=translate_to,
+        prompt=prompt,
+        hotwords=hotwords,
         word_timestamps=word_timestamps,
-        auto_budget=drafter is None,
         vad=vad,
-        formats=formats_of(written) if written else (),
-        folder=None if output_dir is None else output_folder(os.fspath(output_dir)),
-        overwrite=overwrite,
-        threads=usable_threads(threads),
-        cluster=cluster_choice(engine, address, threads),
+        threads=threads,
+        engine=engine,
+        address=address,
     )
-    fill_closed()
-    yield from _ended_at_exit(Batch(request, start=executor_for(request)).run())
+    with transcriber:
+        yield from transcriber.transcribe_files(
+            paths, output_formats=output_formats, output_dir=output_dir, overwrite=overwrite
+        )
+
+
+class Transcriber:
+    """Models that are loaded once and transcribe any number of recordings. Use as a context manager.
+
+    They are loaded when they are first needed, or by `load`. One recording is transcribed at a time.
+    """
+
+    def __init__(  # noqa: PLR0913 - one parameter per option of the command
+        self,
+        *,
+        model: str | None = None,
+        drafter: str | None = None,
+        context: str | None = None,
+        language: str | None = None,
+        translate_to: str | None = None,
+        prompt: str | None = None,
+        hotwords: str | Sequence[str] = (),
+        word_timestamps: bool = False,
+        vad: bool = True,
+        threads: int | None = None,
+        engine: str = "local",
+        address: str | None = None,
+        note: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        """Choose the models; nothing is loaded yet.
+
+        `model` and `drafter` are names of models.toml, by default the default pair; the drafter `"none"`
+        decodes without drafts, which gives the same text. Without a `drafter`, a profile of this device
+        decides whether drafts are used; the first time it is measured, for about 20 s. `context` is `"full"`
+        or `"fitted"`: whether the model always takes in 30 s, or as much as there is audio. `language` is a
+        Whisper code or an English name, None detects it in each recording; `translate_to` is the language to
+        write in, None the one spoken. Windows are taken to follow `hotwords` and `prompt`; those in which
+        nobody speaks are left out, unless `vad` is false. Segments have words with `word_timestamps`.
+        `threads` are the target's, by default as many as there are CPUs. `note` is called with each line that
+        the command would print for the user to know.
+
+        Raises `RequestError` for what makes no sense, `RegistryError` for an unknown model, `PluginError` for
+        one whose plugin cannot be used.
+        """
+        self._options = RunOptions(
+            given=frozenset(
+                name for name, value in (("drafter", drafter), ("address", address)) if value is not None
+            ),
+            model=model,
+            drafter=drafter,
+            context=context,
+            language=language or "auto",
+            to=translate_to,
+            prompt=prompt,
+            hotwords=hotwords if isinstance(hotwords, str) else ", ".join(hotwords),
+            word_timestamps=word_timestamps,
+            vad=vad,
+            threads=threads,
+            structured=True,
+            engine=engine,
+            address=address,
+        )
+        self._request = build_request(self._options)
+        self._display = _Notes(note)
+        self._stack = ExitStack()
+        self._session: Session | None = None
+        self._current: Transcription | None = None
+
+    def load(self) -> None:
+        """Fetch and load the models now. Raises `ModelError`, `PluginError` or `RequestError`."""
+        self._loaded()
+
+    def transcribe(self, audio: Audio, sample_rate_hz: int | None = None) -> Transcription:
+        """Begin one recording: a path, an open binary file, or samples with their rate.
+
+        Samples are floats within [-1, 1] or integers of any width, of shape (n_samples,) or
+        (n_samples, n_channels). Raises `RequestError` for what is none of these, or on a cluster; what
+        `load` raises; what is wrong with the recording is raised by the `Transcription`.
+        """
+        if self._request.cluster is not None:
+            raise RequestError("a cluster takes files only", "use transcribe_files")
+        self._end_current()
+        source = _source(audio, sample_rate_hz)
+        self._current = Transcription(self._loaded(), source, self._request)
+        return self._current
+
+    def transcribe_files(
+        self,
+        paths: StrPath | Iterable[StrPath],
+        *,
+        output_formats: str | Sequence[str] = (),
+        output_dir: StrPath | None = None,
+        overwrite: bool = False,
+    ) -> Generator[FileOutcome, None, None]:
+        """Transcribe files, folders and patterns, and write outputs; see the function `transcribe`."""
+        given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+        written = output_formats.split(",") if isinstance(output_formats, str) else output_formats
+        options = replace(
+            self._options,
+            formats=tuple(written) if output_formats else (),
+            output_dir=None if output_dir is None else os.fspath(output_dir),
+            overwrite=overwrite,
+            given=self._options.given | ({"overwrite"} if overwrite else set()),
+        )
+        inputs = find_inputs([os.fspath(path) for path in given]).found
+        request = replace(build_request(options), inputs=inputs)
+        self._end_current()
+        fill_closed()
+        start = executor_for(request) if request.cluster else self._executor
+        yield from _ended_at_exit(BatchRun(request, self._display, start).run())
+
+    def close(self) -> None:
+        """Stop the models and free their memory; they are loaded anew when they are next needed."""
+        self._end_current()
+        self._session = None
+        self._stack.close()
+
+    def __enter__(self) -> Transcriber:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _loaded(self) -> Session:
+        if self._session is None:
+            fill_closed()
+            self._session = self._stack.enter_context(open_session(self._request, self._display))
+            atexit.register(self.close)
+            self._stack.callback(atexit.unregister, self.close)
+        return self._session
+
+    def _executor(self, request: BatchRequest, display: Display) -> AbstractContextManager[Executor]:
+        """Start a run on the models that are kept."""
+        return nullcontext(LocalExecutor(self._loaded()))
+
+    def _end_current(self) -> None:
+        if self._current is not None:
+            self._current.close()
+
+
+class Transcription:
+    """One recording on its way: iterate it for its segments, each as soon as no later word can change it.
+
+    `transcript` is all of it. Both raise `AudioError` if the recording cannot be read, `DecodeError` if a
+    window cannot be decoded, `ModelError` if the models cannot be kept alive, and `RequestError` once another
+    recording was begun before this one was finished.
+    """
+
+    def __init__(self, session: Session, source: Path | BinaryIO, request: BatchRequest) -> None:
+        """Begin; nothing is read before the first segment is asked for."""
+        self._session, self._request = session, request
+        self._events = session.pipeline.events([source], session.request)
+        self._segmenter = Segmenter()
+        self._segments: list[Segment] = []
+        self._work: FileWork | None = None
+        self._is_finished = False
+
+    def __iter__(self) -> Iterator[Segment]:
+        """Yield the segments, those that are known first; may be asked again."""
+        given = 0
+        while given < len(self._segments) or self._advance():
+            yield from self._segments[given:]
+            given = len(self._segments)
+
+    @property
+    def transcript(self) -> Transcript:
+        """The whole recording: text, segments, language, duration."""
+        while self._advance():
+            pass
+        work, request = self._finished(), self._request
+        drafter = request.able_drafters[0].name if work.drafting else None
+        transcript = work.transcript(self._session.request, request.target.name, drafter)
+        return transcript if request.word_timestamps else transcript.without_words()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is doubtful about the recording or its text, one line each; asks for all of it first."""
+        while self._advance():
+            pass
+        return tuple(self._finished().warnings)
+
+    def close(self) -> None:
+        """Give the recording up, unless it is finished."""
+        self._events.close()
+
+    def _advance(self) -> bool:
+        """Take what comes next; return whether there was anything."""
+        event = next(self._events, None)
+        if event is None:
+            self._finished()
+            return False
+        self._work, window = event
+        if self._work.error is not None:
+            self.close()
+            raise self._work.error
+        if window is None:
+            self._is_finished = True
+            self._segments += map(self._shown, self._segmenter.finish())
+        elif window.result is not None:
+            complete = self._segmenter.add(window.task.window.span, window.result)
+            self._segments += map(self._shown, complete)
+        return True
+
+    def _shown(self, segment: Segment) -> Segment:
+        return segment if self._request.word_timestamps else replace(segment, words=())
+
+    def _finished(self) -> FileWork:
+        """Return the file once it is finished. Raises its error, or `RequestError` if it was given up."""
+        if self._work is not None and self._work.error is not None:
+            raise self._work.error
+        if self._work is None or not self._is_finished:
+            raise RequestError(
+                "this recording was given up when another was begun", "finish one before the next"
+            )
+        return self._work
+
+
+class _Notes(Display):
+    """Passes notes to a program; shows no progress."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self._note = note
+
+    def note(self, line: str) -> None:
+        self._note(line)
+
+
+def _source(audio: Audio, sample_rate_hz: int | None) -> Path | BinaryIO:
+    """Return what can be opened. Raises `RequestError`."""
+    if isinstance(audio, str | os.PathLike):
+        return located(os.fspath(audio))
+    if isinstance(audio, np.ndarray):
+        if sample_rate_hz is None:
+            raise RequestError("samples need their rate", "pass sample_rate_hz, e.g. 16_000")
+        return samples_as_file(audio, sample_rate_hz)
+    if isinstance(audio, io.TextIOBase) or not hasattr(audio, "read"):
+        raise RequestError(f"{type(audio).__name__} is no audio", "pass a path, a binary file or an array")
+    return audio
+
+
+def executor_for(request: BatchRequest) -> StartExecutor:
+    """Return what starts the engines that a request is for: one here, or those of a Ray cluster."""
+    if request.cluster is None:
+        return local_executor
+    from as2d_cli.cluster.executor import ray_executor  # here: only a cluster needs Ray
+
+    return ray_executor
 
 
 def _ended_at_exit(outcomes: Generator[FileOutcome, None, None]) -> Generator[FileOutcome, None, None]:
@@ -122,12 +359,3 @@ def _ended_at_exit(outcomes: Generator[FileOutcome, None, None]) -> Generator[Fi
         yield from outcomes
     finally:
         atexit.unregister(end)
-
-
-def executor_for(request: BatchRequest) -> StartExecutor:
-    """Return what starts the engines that a request is for: one here, or those of a Ray cluster."""
-    if request.cluster is None:
-        return local_executor
-    from as2d_cli.cluster.executor import ray_executor  # here: only a cluster needs Ray
-
-    return ray_executor

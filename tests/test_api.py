@@ -1,15 +1,22 @@
 """Transcription from a program: the same as the command, without a guard, without a wait at import."""
 
+import io
+import multiprocessing
+import os
+import signal
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
+import soundfile
 
 import as2d_cli
-from as2d_cli import FileOutcome, RequestError, transcribe
+from as2d_cli import AudioError, DecodeError, FileOutcome, RequestError, Transcriber, transcribe
+from as2d_cli.audio.sources import samples_as_file
 from as2d_cli.cli.options.parameters import BatchOptions
 from as2d_cli.cli.options.request import batch_request
 
@@ -85,10 +92,10 @@ def test_by_default_it_asks_for_what_the_command_asks_for(monkeypatch, tmp_path)
     )
     monkeypatch.setenv("AS2D_MODELS", str(tmp_path / "models.toml"))
     asked = Mock()
-    monkeypatch.setattr("as2d_cli.api.Batch", asked)
+    monkeypatch.setattr("as2d_cli.api.BatchRun", asked)
     asked.return_value.run.return_value = iter(())
     assert not list(transcribe("a.wav"))
-    (request,) = asked.call_args.args
+    request, *_ = asked.call_args.args
     command, _ = batch_request(BatchOptions(files=["a.wav"]))
     assert [one.name for one in (request.drafter, *request.others)] == [
         "whisper-tiny.en",
@@ -113,8 +120,6 @@ def test_what_makes_no_sense_is_refused(scripted, sound, wrong):
 
 
 def test_closing_early_leaves_no_process(scripted, sound):
-    import multiprocessing
-
     outcomes = transcribe([sound("a.wav"), sound("b.wav"), sound("c.wav")])
     next(outcomes)
     outcomes.close()
@@ -179,3 +184,136 @@ def test_it_works_in_a_process_of_a_pool(scripted, sound, tmp_path):
     command = [sys.executable, script, sound("a.wav")]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (ended.stdout, ended.stderr) == ("[[None]] False\n", "")
+
+
+@pytest.fixture
+def transcriber(scripted):
+    with Transcriber(language="en") as kept:
+        yield kept
+
+
+def processes():
+    return [one.pid for one in multiprocessing.active_children() if one.name.startswith("as2d")]
+
+
+def test_models_are_loaded_once_for_any_number_of_recordings(transcriber, sound):
+    assert processes() == [], "nothing is loaded before it is needed"
+    first, second = sound("a.wav", 40), sound("b.wav", 3)
+    texts = [transcriber.transcribe(path).transcript.text for path in (first, second)]
+    loaded = processes()
+    assert loaded
+    outcomes = list(transcriber.transcribe_files([first, second]))
+    assert [outcome.transcript.text for outcome in outcomes] == texts
+    assert texts[0] != texts[1]
+    assert processes() == loaded
+    transcriber.close()
+    assert processes() == []
+    assert transcriber.transcribe(second).transcript.text == texts[1], "it is loaded anew"
+
+
+def test_a_recording_gives_the_same_transcript_however_it_is_handed_over(transcriber, sound):
+    path = sound("a.wav", 40)
+    (outcome,) = transcriber.transcribe_files(path)
+    samples, rate = soundfile.read(path, dtype="float32")
+    stereo = np.stack([samples, samples], axis=1).astype(np.float64)
+    with path.open("rb") as file:
+        for audio in [(path,), (str(path),), (file,), (samples, rate), (stereo, rate)]:
+            assert transcriber.transcribe(*audio).transcript == replace(outcome.transcript, cues=None)
+
+
+@pytest.mark.parametrize("kind", ["i1", "u1", "i2", "i4", "i8"])
+def test_integers_are_samples_over_their_whole_range(kind):
+    info = np.iinfo(kind)
+    middle = (int(info.max) + int(info.min) + 1) // 2
+    ends = np.array([info.min, middle, info.max], kind)
+    read, rate = soundfile.read(samples_as_file(ends, 8000), dtype="float32")
+    assert rate == 8000
+    assert read == pytest.approx([-1.0, 0.0, 1.0], abs=0.01)
+
+
+def test_segments_come_as_windows_are_finished_and_are_those_of_the_transcript(transcriber, sound):
+    recording = transcriber.transcribe(sound("long.wav", 100))
+    early = next(iter(recording))
+    assert recording._work.returned < 4, "the rest is still to be decoded"
+    segments = list(recording)
+    assert segments[0] == early
+    assert tuple(segments) == recording.transcript.segments == tuple(recording)
+    assert " ".join(segment.text for segment in segments) == recording.transcript.text
+    assert recording.warnings == ()
+
+
+def test_segments_have_words_if_they_are_asked_for(scripted, sound):
+    with Transcriber(word_timestamps=True) as transcriber:
+        (segment, *_) = transcriber.transcribe(sound("a.wav"))
+    assert segment.words
+
+
+def test_a_recording_that_fails_raises_each_time_it_is_asked_and_the_next_one_is_decoded(
+    transcriber, sound, tmp_path
+):
+    (tmp_path / "bad.wav").write_text("no sound")
+    bad = transcriber.transcribe(tmp_path / "bad.wav")
+    for _ in range(2):
+        with pytest.raises(AudioError, match=r"bad\.wav: not audio"):
+            list(bad)
+        with pytest.raises(AudioError):
+            _ = bad.transcript
+    assert transcriber.transcribe(sound("a.wav")).transcript.text
+
+
+def test_a_target_that_dies_fails_one_recording_and_the_next_one_is_decoded(transcriber, sound):
+    source = sound("long.wav", 200)
+    whole = transcriber.transcribe(source).transcript
+    broken = transcriber.transcribe(source)
+    next(iter(broken))
+    target = next(one for one in multiprocessing.active_children() if one.name == "as2d target")
+    os.kill(target.pid, signal.SIGKILL)
+    with pytest.raises(DecodeError, match="the target's process was ended by signal 9"):
+        list(broken)
+    assert transcriber.transcribe(source).transcript == whole
+
+
+def test_a_recording_that_is_left_for_another_says_so_and_spoils_nothing(transcriber, sound):
+    left = transcriber.transcribe(sound("long.wav", 100))
+    known = next(iter(left))
+    other = transcriber.transcribe(sound("a.wav", 40)).transcript
+    assert other == transcriber.transcribe(sound("a.wav", 40)).transcript
+    with pytest.raises(RequestError, match="given up when another was begun"):
+        _ = left.transcript
+    assert next(iter(left)) == known
+
+
+@pytest.mark.parametrize(
+    ("audio", "message"),
+    [
+        ((np.zeros(9, np.float32),), "samples need their rate"),
+        ((np.zeros(9, bool), 16_000), "an array of bool with 1 dimensions is no audio"),
+        ((np.zeros((1, 2, 3)), 16_000), "an array of float64 with 3 dimensions is no audio"),
+        ((np.zeros(9), 0), "there is no sample rate of 0 Hz"),
+        ((io.StringIO("a"),), "StringIO is no audio"),
+        ((5,), "int is no audio"),
+    ],
+)
+def test_what_is_no_audio_is_refused(transcriber, audio, message):
+    with pytest.raises(RequestError, match=message):
+        transcriber.transcribe(*audio)
+
+
+def test_a_request_of_a_program_is_checked_as_the_commands_is(scripted, sound):
+    with pytest.raises(RequestError, match="--address does nothing without a cluster"):
+        Transcriber(address="head:6379")
+    with pytest.raises(RequestError, match="--overwrite does nothing without files to write"):
+        next(transcribe(sound("a.wav"), overwrite=True))
+    with pytest.raises(RequestError, match="a cluster takes files only"):
+        Transcriber(engine="ray").transcribe(sound("a.wav"))
+
+
+def test_a_program_may_end_with_its_models_loaded(scripted, sound):
+    code = (
+        "from as2d_cli import Transcriber\n"
+        f"recording = Transcriber().transcribe({str(sound('a.wav', 70))!r})\n"
+        "print(len(next(iter(recording)).text) > 0)\n"
+    )
+    command = [sys.executable, "-c", code]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")

@@ -66,11 +66,11 @@ class AskFromAudio(AskRun):
             engines = self._executor
             first, load_s = engines.await_first()
             self._check(first.spec)
-            self._report = replace(self._report, load_s=load_s)
+            self._report.load_s = load_s
             works = engines.run([item for item in items if item.input.error is None], _ignore)
             for _, same in groupby(self._in_order(items, works), lambda answer: id(answer[0])):
                 for _, answer in same:
-                    self._report = replace(self._report, nodes=engines.nodes)
+                    self._report.nodes = engines.nodes
                     yield answer
                     if answer.question is None:  # there is nothing to hear
                         break
@@ -91,7 +91,7 @@ class AskFromAudio(AskRun):
                 yield item.input, replace(answer, question=None, error=item.input.error)
                 continue
             work = early.pop(item.number)
-            self._report = replace(self._report, audio_s=self._report.audio_s + work.duration_s)
+            self._report.audio_s += work.duration_s
             yield item.input, _answered(answer, work)
 
     def _check(self, spec: TargetSpec) -> None:
@@ -101,27 +101,26 @@ class AskFromAudio(AskRun):
 
     def _answers(self, engine: Engine) -> Iterator[Answer]:
         self._compared = Compared(engine) if self._request.compare else None
+        self._pipeline = Pipeline(engine, compared=self._compared, vad=self._request.listening.vad)
         for one in self._request.listening.inputs:
             for question in self._request.questions:
-                answer = self._answer(engine, one, question)
+                answer = self._answer(one, question)
                 yield answer
                 if answer.question is None:  # there is nothing to hear
                     break
 
-    def _answer(self, engine: Engine, heard: Input, question: str) -> Answer:
+    def _answer(self, heard: Input, question: str) -> Answer:
         """Ask about one recording, which is read anew for every question."""
         if heard.error is not None:
             return Answer(heard.path, None, error=heard.error)
         if heard.stream is not None:
             heard.stream.seek(0)
-        listening = self._request.listening
-        request = Request(task="ask", language=listening.language, question=question)
+        request = Request(task="ask", language=self._request.listening.language, question=question)
         self._asked.append(f"{printable(heard.path)}: {question}")
         began = time.perf_counter()
-        pipeline = Pipeline(engine, request, compared=self._compared, vad=listening.vad)
-        (work,) = pipeline.run([heard.source], len(self._asked) - 1)
+        (work,) = self._pipeline.run([heard.source], request)
         self._spent(began)
-        self._report = replace(self._report, audio_s=self._report.audio_s + work.duration_s)
+        self._report.audio_s += work.duration_s
         return _answered(Answer(heard.path, question), work)
 
 

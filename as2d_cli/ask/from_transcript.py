@@ -18,9 +18,8 @@ from as2d_cli.ask.types import NOTHING_FOUND, Answer, AskRequest
 from as2d_cli.batch.display import Display
 from as2d_cli.batch.local import local_executor
 from as2d_cli.batch.report import RunReport
-from as2d_cli.batch.request import FileOutcome
-from as2d_cli.batch.run import Batch
-from as2d_cli.batch.work import StartExecutor
+from as2d_cli.batch.run import BatchRun
+from as2d_cli.batch.work import FileOutcome, StartExecutor
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.domain.errors import RequestError
 from as2d_cli.domain.types import Request, Window, WindowResult
@@ -39,7 +38,7 @@ class AskFromTranscript(AskRun):
         self, request: AskRequest, display: Display | None = None, start: StartExecutor = local_executor
     ) -> None:
         """Prepare; `start` starts what listens. Raises `RequestError`, before any work."""
-        self._batch = Batch(request.listening, display, start)
+        self._batch = BatchRun(request.listening, display, start)
         super().__init__(request, self._batch.report().files, display)
         self._runner: Engine | Compared | None = None
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from as2d_cli.ask.types import Answer, AskReport, AskRequest
 from as2d_cli.batch.display import Display
-from as2d_cli.batch.loading import Models, loaded
 from as2d_cli.batch.report import RunReport
+from as2d_cli.batch.session import Models, load_models
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.engine.comparison import Comparison
 from as2d_cli.engine.engine import Engine
@@ -44,15 +44,12 @@ class AskRun(ABC):
 
     def _counted(self, answers: Iterator[Answer]) -> Iterator[Answer]:
         for answer in answers:
-            self._report = replace(
-                self._report,
-                done=self._report.done + (answer.text is not None),
-                failed=self._report.failed + (answer.error is not None),
-                stats=self._report.stats + answer.stats,
-            )
+            self._report.done += answer.text is not None
+            self._report.failed += answer.error is not None
+            self._report.stats += answer.stats
             yield answer
             if answer.error is not None and self._request.listening.fail_fast:
-                self._report = replace(self._report, stopped=True)
+                self._report.stopped = True
                 return
 
     def report(self, *, interrupted: bool = False) -> AskReport:
@@ -88,7 +85,7 @@ class AskRun(ABC):
 
     def _spent(self, began: float) -> None:
         """Count the time since `began` as spent on answers."""
-        self._report = replace(self._report, wall_s=self._report.wall_s + time.perf_counter() - began)
+        self._report.wall_s += time.perf_counter() - began
 
     @contextmanager
     def _engine(self) -> Iterator[Engine]:
@@ -102,9 +99,9 @@ class AskRun(ABC):
             memory_limit_bytes=asked.listening.memory_limit_bytes,
             decode=asked.decode,
         )
-        with loaded(wanted, self._display) as models:
+        with load_models(wanted, self._display) as models:
             self._target = models.target
             self._check(models.engine.target_spec)
-            budget = models.settle()
-            self._report = replace(self._report, budget=budget, load_s=time.perf_counter() - models.began)
+            self._report.budget = models.choose_plan()
+            self._report.load_s = time.perf_counter() - models.began
             yield models.engine

@@ -12,14 +12,42 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
-from as2d_cli.domain.errors import AudioError, reason
+import numpy as np
+from numpy.typing import NDArray
+
+from as2d_cli.domain.errors import AudioError, RequestError, reason
 from as2d_cli.system.addresses import address
 from as2d_cli.system.printable import printable
 from as2d_cli.system.remote_files import copy
 from as2d_cli.system.special_files import open_at_once, pieces
+
+
+def samples_as_file(samples: NDArray[Any], sample_rate_hz: int) -> BinaryIO:
+    """Return samples, shape (n_samples,) or (n_samples, n_channels), as a WAV file in memory.
+
+    Floats are within [-1, 1], integers over their whole range. Raises `RequestError` for other arrays.
+    """
+    import soundfile
+
+    kind, bits = samples.dtype.kind, 8 * samples.dtype.itemsize
+    if kind not in "fiu" or samples.ndim not in (1, 2):
+        raise RequestError(
+            f"an array of {samples.dtype} with {samples.ndim} dimensions is no audio",
+            "pass floats or integers, (n_samples,) or (n_samples, n_channels)",
+        )
+    if sample_rate_hz <= 0:
+        raise RequestError(f"there is no sample rate of {sample_rate_hz} Hz", "pass the real one")
+    if kind != "f":
+        half = 2.0 ** (bits - 1)
+        samples = samples / half - (kind == "u")
+    file = BytesIO()
+    soundfile.write(file, samples.astype(np.float32), sample_rate_hz, format="WAV", subtype="FLOAT")
+    file.seek(0)
+    return file
 
 
 class Opened(NamedTuple):

@@ -1,4 +1,4 @@
-"""A run's files through one engine of this process; as `cluster.fleet` has them through many."""
+"""Decodes the files of a run with one engine on this machine."""
 
 from __future__ import annotations
 
@@ -8,53 +8,51 @@ from pathlib import Path
 from typing import BinaryIO
 
 from as2d_cli.batch.display import Display
-from as2d_cli.batch.pipeline import FileWork
 from as2d_cli.batch.report import NodeReport
 from as2d_cli.batch.request import BatchRequest
 from as2d_cli.batch.resume import Stamp, stamp_of
-from as2d_cli.batch.session import Ready, ready
+from as2d_cli.batch.session import Session, open_session
 from as2d_cli.batch.work import Decoded, Heard, Item
 from as2d_cli.engine.comparison import Comparison
-from as2d_cli.engine.engine import WindowOutcome
 from as2d_cli.profile.plan import DraftPlan
 
 
 class LocalExecutor:
-    """One engine at work. What it can be asked, a `RayExecutor` can be asked, too."""
+    """An `Executor` on a session, which may be kept from run to run."""
 
     nodes: tuple[NodeReport, ...] = ()
 
-    def __init__(self, ready: Ready) -> None:
-        """Decode with an engine that is ready for what is asked."""
-        self._ready = ready
+    def __init__(self, session: Session) -> None:
+        """Decode with models that are loaded."""
+        self._session = session
 
     @property
     def plan(self) -> DraftPlan | None:
         """What was chosen by this device's profile, if that was left to it."""
-        return self._ready.budget
+        return self._session.plan
 
     @property
     def comparison(self) -> Comparison:
         """What both ways of decoding came to so far, if they are compared."""
-        compared = self._ready.compared
+        compared = self._session.compared
         return compared.found if compared else Comparison()
 
     @property
     def is_drafter_lost(self) -> bool:
         """Whether the engine goes on without its drafter although nobody chose that."""
-        return self._ready.is_drafter_lost
+        return self._session.is_drafter_lost
 
     @property
     def paused_windows(self) -> int:
         """Windows decoded without drafts because these had come to cost time."""
-        return self._ready.paused_windows
+        return self._session.paused_windows
 
-    def await_first(self) -> tuple[Ready, float]:
-        """Return what the engine is ready for, and how long that took, seconds."""
-        return self._ready, self._ready.load_s
+    def await_first(self) -> tuple[Session, float]:
+        """Return the session, and how long loading it took, seconds."""
+        return self._session, self._session.load_s
 
     def run(self, items: Sequence[Item], heard: Heard) -> Iterator[Decoded]:
-        """Yield each file once it is finished, in order. Raises as `Pipeline.run`."""
+        """Yield each file once it is finished, in order. Raises as `Pipeline.events`."""
         stamps: dict[int, Stamp | None] = {}
 
         def opened() -> Iterator[Path | BinaryIO]:
@@ -62,16 +60,16 @@ class LocalExecutor:
                 stamps[number] = stamp_of(item.input)
                 yield item.input.source
 
-        def window(work: FileWork, outcome: WindowOutcome) -> None:
-            task = outcome.task
-            heard(work.number, task.window.duration_s, outcome.result, silent=task.known_result is not None)
-
-        for work in self._ready.pipeline(self._ready.request, window).run(opened()):
-            yield work, items[work.number].content(stamps.pop(work.number), work)
+        for work, window in self._session.pipeline.events(opened(), self._session.request):
+            if window is None:
+                yield work, items[work.number].content(stamps.pop(work.number), work)
+            else:
+                silent = window.task.known_result is not None
+                heard(work.number, window.task.window.duration_s, window.result, silent=silent)
 
 
 @contextmanager
 def local_executor(asked: BatchRequest, display: Display) -> Iterator[LocalExecutor]:
-    """Have an engine for what is asked. Raises as `ready`."""
-    with ready(asked, display) as one:
-        yield LocalExecutor(one)
+    """Load the models of a request for one run. Raises as `open_session`."""
+    with open_session(asked, display) as session:
+        yield LocalExecutor(session)

@@ -1,4 +1,4 @@
-"""Which files a run will write, decided before any work is done.
+"""Which files a run will write, decided before any work is done, and which of them are still to be made.
 
 No two inputs share an output, no output is an input, and none is what another input once gave. Names depend
 on the inputs, the options and, for the last point, on what is recorded of earlier runs; so a rerun, also one
@@ -13,17 +13,31 @@ import tempfile
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, count
 from pathlib import Path
 
 from as2d_cli.batch.inputs import Input
-from as2d_cli.batch.resume import Content, Record, State, owner, record_of, remember, source_key, state_of
-from as2d_cli.domain.errors import As2dError, OutputError, RequestError, reason
+from as2d_cli.batch.request import BatchRequest
+from as2d_cli.batch.resume import (
+    Content,
+    Record,
+    State,
+    owner,
+    record_of,
+    remember,
+    source_key,
+    state_of,
+    sweep,
+    sweep_records,
+)
+from as2d_cli.batch.work import FileOutcome
+from as2d_cli.domain.errors import As2dError, AudioError, OutputError, RequestError, reason
 from as2d_cli.domain.types import Transcript
 from as2d_cli.system.addresses import absolute, address, flaw, located
 from as2d_cli.system.atomic_files import write_text_atomic
 from as2d_cli.system.printable import printable
-from as2d_cli.system.remote_files import reach, read_only
+from as2d_cli.system.remote_files import listed, reach, read_only
 from as2d_cli.transcripts.formats import FORMATS
 
 _MOST_NAME_BYTES = 255
@@ -187,3 +201,93 @@ def _refusal(folder: Path) -> OutputError | None:
             return None
     except OSError as error:
         return OutputError(f"{printable(folder)}: cannot be written to: {reason(error)}", hint)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingFile:
+    """An input that has to be transcribed."""
+
+    outputs: Outputs
+    formats: frozenset[str]
+    """Those of its files that are to be written."""
+    kept: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> Path:
+        """What the input goes by."""
+        return self.outputs.source
+
+
+class PendingFiles:
+    """Tells what is to be done for each input of a request."""
+
+    def __init__(self, request: BatchRequest) -> None:
+        self._request = request
+        self._listed: dict[str, frozenset[Path]] = {}
+
+    @cached_property
+    def recipes(self) -> dict[str, str]:
+        """How the files of each format are made; see `BatchRequest.recipes`."""
+        return self._request.recipes()
+
+    def check(self, outputs: Outputs) -> PendingFile | FileOutcome:
+        """Return what is to be done for an input, or its outcome if there is nothing to do or to be had."""
+        source, name = outputs.source, outputs.input.name
+        if outputs.input.error is not None:
+            return FileOutcome(source, error=outputs.input.error)
+        if outputs.input.stream is None and address(source) is None and (why := _absence(source)):
+            return FileOutcome(source, error=AudioError(f"{name}: {why}"))
+        if outputs.error is not None:
+            return FileOutcome(source, error=outputs.error)
+        try:
+            if self._request.overwrite or not any(self._is_there(path) for _, path in outputs.files):
+                return PendingFile(outputs, frozenset(self._request.formats))
+            return self._compared(outputs)
+        except OSError as error:
+            message = f"{name}: cannot look for what is there already: {reason(error)}"
+            return FileOutcome(source, error=OutputError(message))
+
+    def _is_there(self, path: Path) -> bool:
+        """Tell whether an output exists. Far folders are listed once: asking for every file takes hours."""
+        where = address(path.parent)
+        if where is None:
+            return os.path.lexists(path)
+        if where not in self._listed:
+            self._listed[where] = listed(where)
+        return path in self._listed[where]
+
+    def _compared(self, outputs: Outputs) -> PendingFile | FileOutcome:
+        """Look at what is there already."""
+        states = outputs.states(self.recipes)
+        due = frozenset(name for name, state in states.items() if state in {State.MISSING, State.STALE})
+        kept = [(path, states[name]) for name, path in outputs.files if name not in due]
+        notes = tuple(
+            f"kept {printable(path.name)}: {state.value} (--overwrite makes it anew)"
+            for path, state in kept
+            if state is not State.COMPLETE
+        )
+        paths = tuple(path for path, _ in kept)
+        if due:
+            return PendingFile(outputs, due, paths, notes)
+        return FileOutcome(outputs.source, kept=paths, notes=notes)
+
+
+def _absence(source: Path) -> str | None:
+    """Return why a file cannot be had; None if it is there, or a link to nothing is."""
+    try:
+        source.lstat()
+    except FileNotFoundError:
+        return "no such file"
+    except OSError as error:  # it may well be there, in a folder that is not to be looked into
+        return f"cannot be opened: {reason(error)}"
+    return None
+
+
+def clear_remains(plans: Iterable[Outputs]) -> None:
+    """Remove what killed runs left half-written where these files will be."""
+    folders = dict.fromkeys(path.parent for outputs in plans for _, path in outputs.files)
+    if folders:
+        sweep_records()
+    for folder in folders:
+        sweep(folder)

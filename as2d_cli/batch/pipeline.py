@@ -7,7 +7,7 @@ features and drafting run ahead. Nothing here writes files or knows a terminal.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,7 +32,7 @@ class FileWork:
 
     source: Path | BinaryIO
     number: int = 0
-    """Its place among the files of the run."""
+    """Its place among the files that were given with it."""
     parts: list[tuple[Span, WindowResult]] = field(default_factory=list)
     handed_out: int = 0
     returned: int = 0
@@ -92,59 +92,73 @@ class FileWork:
 
 
 class Pipeline:
-    """Transcribes files through one engine."""
+    """Takes files through one engine, any number of times."""
 
     def __init__(
         self,
         engine: Engine,
-        request: Request,
         *,
         compared: Compared | None = None,
         vad: bool = True,
         guard: Guard | None = None,
-        on_window: Callable[[FileWork, WindowOutcome], None] = lambda _, __: None,
     ) -> None:
         """With `compared`, of the same engine, every window goes both ways. What differs is found there.
 
         With `vad`, windows in which nobody speaks are not decoded, and say nothing. A `guard` decides
         from window to window whether to draft.
-        `on_window` is told of each window that comes back, in order.
         """
         self._engine = engine
-        self._request = request
-        self._on_window = on_window
         self._guard = guard
         self._compared = compared
         self._speech = SpeechDetector() if vad else None
+        self._groups = 0
 
-    def run(self, sources: Iterable[Path | BinaryIO], first: int = 0) -> Iterator[FileWork]:
-        """Yield each file once it is finished, in the order given, numbered from `first` on.
+    def run(self, sources: Iterable[Path | BinaryIO], request: Request) -> Iterator[FileWork]:
+        """Yield each file once it is finished. As `events` in all else."""
+        return (work for work, window in self.events(sources, request) if window is None)
 
-        What an engine knows of a number's file, such as its language, it keeps from run to run.
-        A file that cannot be read, or of which a window cannot be decoded, carries its error.
-        Raises `ModelError` if the target cannot be kept alive, or the speech detector not be loaded.
+    def events(
+        self, sources: Iterable[Path | BinaryIO], request: Request
+    ) -> Generator[tuple[FileWork, WindowOutcome | None], None, None]:
+        """Yield each window that comes back, with its file; with None instead, each file that is finished.
+
+        Windows and files come in the order given. A file that cannot be read, or of which a window cannot be
+        decoded, carries its error. Raises `ModelError` if the target cannot be kept alive, or the speech
+        detector not be loaded.
         """
         files: deque[FileWork] = deque()
-        tasks = self._tasks(enumerate(sources, first), files)
-        for outcome in decoded(tasks, self._engine, self._compared, self._guard, self._speech):
+        first = self._groups
+        for outcome in self.decode(self._tasks(sources, request, files)):
             work, task = files[outcome.task.group - first], outcome.task
             work.take(task.window.span, outcome.result, outcome.error, silent=task.known_result is not None)
-            self._on_window(work, outcome)
+            yield work, outcome
             while files and files[0].finished:
                 first += 1
-                yield self._ended(files.popleft())
-        yield from map(self._ended, files)
+                yield self._concluded(files.popleft()), None
+        for work in files:
+            yield self._concluded(work), None
 
-    def _ended(self, work: FileWork) -> FileWork:
+    def decode(self, tasks: Iterable[WindowTask]) -> Iterator[WindowOutcome]:
+        """Decode windows, both ways if they are compared; note speech without words. Raises as `events`."""
+        compared = self._compared
+        outcomes = compared.run(tasks) if compared else self._engine.run(tasks, guard=self._guard)
+        return map(self._checked, outcomes)
+
+    def new_group(self) -> int:
+        """Return a number for the windows of another file: what the engine knows of a file goes by it."""
+        self._groups += 1
+        return self._groups - 1
+
+    def _concluded(self, work: FileWork) -> FileWork:
         work.conclude()
         work.drafting = self._engine.is_drafting
         return work
 
     def _tasks(
-        self, sources: Iterable[tuple[int, Path | BinaryIO]], files: deque[FileWork]
+        self, sources: Iterable[Path | BinaryIO], request: Request, files: deque[FileWork]
     ) -> Iterator[WindowTask]:
-        for group, source in sources:
-            work = FileWork(source, group)
+        for number, source in enumerate(sources):
+            work, group = FileWork(source, number), self.new_group()
             files.append(work)
             try:
                 with closing(windows_of(work)) as windows:
@@ -152,44 +166,28 @@ class Pipeline:
                         if work.error is not None:  # failed meanwhile: not read to its end
                             break
                         work.handed_out += 1
-                        yield WindowTask(group, window, self._request, known_result(self._speech, window))
+                        yield WindowTask(group, window, request, known_result(self._speech, window))
             except AudioError as error:
                 work.error = error
             work.read = True
+
+    def _checked(self, outcome: WindowOutcome) -> WindowOutcome:
+        """Return the outcome with the places where somebody speaks and no word is written.
+
+        Models may end a window's text early. Raises `ModelError` if the speech detector cannot be loaded.
+        """
+        task, result = outcome.task, outcome.result
+        if self._speech is None or result is None or result.is_doubtful or task.known_result is not None:
+            return outcome
+        if task.request.task != "transcribe" or (result.text and not result.words):  # times are not known
+            return outcome
+        left_out = self._speech.left_out(task.window, result.words)
+        return replace(outcome, result=replace(result, left_out=left_out)) if left_out else outcome
 
 
 def known_result(speech: SpeechDetector | None, window: Window) -> WindowResult | None:
     """Return the result of a window that needs no model."""
     return None if speech is None or speech.hears_speech(window.samples) else NOTHING_SAID
-
-
-def decoded(
-    tasks: Iterable[WindowTask],
-    engine: Engine,
-    compared: Compared | None,
-    guard: Guard | None,
-    speech: SpeechDetector | None,
-) -> Iterator[WindowOutcome]:
-    """Decode windows, both ways with `compared`; of each is told what its words leave out, with `speech`.
-
-    Raises as `Pipeline.run`.
-    """
-    outcomes = compared.run(tasks) if compared else engine.run(tasks, guard=guard)
-    return (_checked(speech, one) for one in outcomes)
-
-
-def _checked(speech: SpeechDetector | None, outcome: WindowOutcome) -> WindowOutcome:
-    """Return the outcome, in it where somebody speaks and a transcript says nothing: Whisper may end early.
-
-    Raises `ModelError` if the speech detector cannot be loaded.
-    """
-    task, result = outcome.task, outcome.result
-    if speech is None or result is None or result.is_doubtful or task.known_result is not None:
-        return outcome
-    if task.request.task != "transcribe" or (result.text and not result.words):  # times are not known
-        return outcome
-    left_out = speech.left_out(task.window, result.words)
-    return replace(outcome, result=replace(result, left_out=left_out)) if left_out else outcome
 
 
 def windows_of(work: FileWork) -> Generator[Window, None, None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from as2d_cli.domain.types import DecodeStats
+from as2d_cli.domain.types import DecodeStats, WindowResult
 from as2d_cli.engine.comparison import Comparison
 from as2d_cli.profile.plan import DraftPlan
 
@@ -42,9 +42,9 @@ class NodeReport:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunReport:
-    """One run, whole or interrupted."""
+    """One run, whole or interrupted; counted up while it goes on."""
 
     target: str
     drafter: str | None
@@ -84,6 +84,15 @@ class RunReport:
     """What `files`, `done`, `skipped` and `failed` count."""
     nodes: tuple[NodeReport, ...] = ()
     """Of a cluster; those that were lost included."""
+
+    def add_window(self, seconds: float, result: WindowResult, *, silent: bool) -> None:
+        """Count a window of so many seconds of audio, decoded or found to be without speech."""
+        self.audio_s += seconds
+        self.stats += result.stats
+        self.silent_windows += silent
+        self.doubtful_windows += result.is_doubtful
+        if self.budget is not None and self.budget.plain is not None and not silent:
+            self.predicted_plain_s += self.budget.plain.window_s(result.stats)
 
     @property
     def rtfx(self) -> float:

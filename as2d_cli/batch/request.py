@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from as2d_cli.batch.inputs import Input
 from as2d_cli.batch.resume import recipe_of
-from as2d_cli.domain.errors import As2dError, RequestError
-from as2d_cli.domain.types import DecodeStats, Request, Task, Transcript
+from as2d_cli.domain.types import Request, Task
 from as2d_cli.engine.messages import DecodeSettings
-from as2d_cli.models import loader, weights
+from as2d_cli.models import weights
 from as2d_cli.models.registry import ModelEntry
 from as2d_cli.system.device import usable_cpus
-from as2d_cli.system.toml import suggestion
-from as2d_cli.transcripts.formats import FORMATS, SCHEMA_VERSION, SUBTITLES
+from as2d_cli.transcripts.formats import SCHEMA_VERSION, SUBTITLES
 from as2d_cli.transcripts.subtitles import Layout
 
-CONTEXTS = ("full", "fitted")
-"""How much of a window a target can be made to take in: always 30 s, or as much as there is audio."""
-ENGINES = ("local", "ray")
-ALL_FORMATS = "all"
 WORD_FORMATS = frozenset({"json", "jsonl"})
 """Formats that hold the times of words, if those are asked for."""
 RECIPE = 1
@@ -37,52 +30,6 @@ _WITHOUT_INFLUENCE = frozenset(
 """Parts of a request that change no output, or are accounted for apart."""
 
 
-def joined_prompt(prompt: str | None, hotwords: str | None) -> str | None:
-    """Return hotwords and prompt as the one text that a model is given, as faster-whisper orders them.
-
-    Raises `RequestError` for bytes of another encoding.
-    """
-    joined = " ".join(text.strip() for text in (hotwords, prompt) if text and text.strip()) or None
-    check_text("prompt and hotwords", joined or "")
-    return joined
-
-
-def check_text(name: str, text: str) -> None:
-    """Raise `RequestError` for a text that holds what no model can be given: bytes that are no UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise RequestError(f"{name}: not valid UTF-8: {text[:100]!r}", "give text in UTF-8") from error
-
-
-def with_context(target: ModelEntry, context: str | None) -> ModelEntry:
-    """Return the target with this much of a window to take in; None leaves it as it is.
-
-    Raises `RequestError` for what does not exist, or not for this model, `PluginError` without its plugin.
-    """
-    if context is None:
-        return target
-    if context not in CONTEXTS:
-        raise RequestError(f"there is no context {context!r}", f"contexts: {', '.join(CONTEXTS)}")
-    if "context" not in loader.loading_option_names(target.plugin):
-        raise RequestError(f"model {target.name!r} has only one context", "leave out --context")
-    return replace(target, options={**target.options, "context": context})
-
-
-def formats_of(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the output formats that are called so, each once. Raises `RequestError` if there is none."""
-    chosen = tuple(dict.fromkeys(name.strip().lower() for name in names if name.strip()))
-    if ALL_FORMATS in chosen:
-        return tuple(FORMATS)
-    for name in chosen:
-        if name not in FORMATS:
-            known = (*FORMATS, ALL_FORMATS)
-            raise RequestError(f"there is no output format {name!r}", suggestion(name, known))
-    if not chosen:
-        raise RequestError("at least one format is needed", f"formats: {', '.join(FORMATS)}, {ALL_FORMATS}")
-    return chosen
-
-
 @dataclass(frozen=True, slots=True)
 class ClusterChoice:
     """A Ray cluster to run on."""
@@ -91,13 +38,6 @@ class ClusterChoice:
     """Of its head; None: one of this machine alone, begun and ended with the run."""
     threads: int | None = None
     """Of each engine's target; None: as each node's cores have it."""
-
-
-def cluster_choice(engine: str, address: str | None, threads: int | None) -> ClusterChoice | None:
-    """Return the cluster that an engine of this name runs on, None for `local`. Raises `RequestError`."""
-    if engine not in ENGINES:
-        raise RequestError(f"there is no engine {engine!r}", f"engines: {', '.join(ENGINES)}")
-    return None if engine == "local" else ClusterChoice(address, threads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,24 +118,3 @@ class BatchRequest:
             )
             for name in self.formats
         }
-
-
-@dataclass(frozen=True, slots=True)
-class FileOutcome:
-    """What became of one source: a transcript, an error, or neither if it was skipped."""
-
-    source: Path
-    transcript: Transcript | None = None
-    error: As2dError | None = None
-    stats: DecodeStats = field(default_factory=DecodeStats)
-    warnings: tuple[str, ...] = ()
-    written: tuple[Path, ...] = ()
-    kept: tuple[Path, ...] = ()
-    """Outputs that were there before and were left alone."""
-    notes: tuple[str, ...] = ()
-    """Why, for those that are not known to be what was asked for."""
-
-    @property
-    def is_skipped(self) -> bool:
-        """Whether nothing was left to do."""
-        return self.transcript is None and self.error is None

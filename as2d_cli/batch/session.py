@@ -1,40 +1,132 @@
-"""Has an engine ready for what a run is asked for, and refuses what is beyond its model."""
+"""Loaded models and their engine, ready for a request and kept as long as a run or a program needs them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 
 from as2d_cli.batch.display import Display
-from as2d_cli.batch.loading import Models, loaded
-from as2d_cli.batch.pipeline import FileWork, Pipeline
+from as2d_cli.batch.pipeline import Pipeline
 from as2d_cli.batch.request import BatchRequest
 from as2d_cli.decoding.protocols import TargetSpec
-from as2d_cli.domain.errors import RequestError
+from as2d_cli.domain.errors import PluginError, RequestError
 from as2d_cli.domain.languages import LANGUAGES
-from as2d_cli.domain.types import Request
+from as2d_cli.domain.types import WINDOW_S, Request
 from as2d_cli.engine.comparison import Compared
-from as2d_cli.engine.engine import Engine, WindowOutcome
-from as2d_cli.engine.messages import ModelRef
-from as2d_cli.models import loader
-from as2d_cli.models.registry import cannot
+from as2d_cli.engine.engine import Engine, EngineSettings
+from as2d_cli.engine.messages import DecodeSettings, ModelRef
+from as2d_cli.models import loader, weights
+from as2d_cli.models.registry import ModelEntry, cannot
 from as2d_cli.profile.guard import DraftGuard
 from as2d_cli.profile.plan import DraftPlan
+from as2d_cli.profile.selection import Selection
+
+DRAFTER_THREADS = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
-    """An engine that is about to begin."""
+class Models:
+    """Which models a run is to have, and within which limits."""
+
+    target: ModelEntry
+    drafter: ModelEntry | None
+    threads: int
+    """Of the target; the drafter has `DRAFTER_THREADS`."""
+    others: Sequence[ModelEntry] = ()
+    """Further drafters, used where this device's profile says that they are better."""
+    auto_budget: bool = False
+    """Whether this device's profile decides if a drafter is used, and how much."""
+    memory_limit_bytes: int | None = None
+    decode: DecodeSettings = field(default_factory=DecodeSettings)
+
+
+@dataclass(slots=True)
+class LoadedModels:
+    """Models at work."""
+
+    target: ModelRef
+    engine: Engine
+    began: float
+    """When loading began, by `time.perf_counter`."""
+    selection: Selection | None
+    """What chooses; None: nothing is left to choose."""
+    budget: DraftPlan | None
+    """What was chosen by a stored profile."""
+
+    def choose_plan(self) -> DraftPlan | None:
+        """Decide what drafts are worth here, if that is not known yet; None: it was not to be decided.
+
+        May take 20 s, so whether the run makes sense should be known before. Raises `ModelError`.
+        """
+        if self.selection is not None and self.budget is None and self.engine.is_drafting:
+            self.budget = self.selection.first(self.engine)
+        return self.budget
+
+
+@contextmanager
+def load_models(models: Models, display: Display) -> Iterator[LoadedModels]:
+    """Load models, and stop them at the end. A drafter that cannot be had costs only its drafts.
+
+    Raises `ModelError` or `PluginError` if there is no way to have the target.
+    """
+    settings = EngineSettings(
+        _fetched(models.target, models.threads, display),
+        _fetched_drafter(models.drafter, display),
+        models.decode,
+    )
+    began = time.perf_counter()
+    budget = selection = None
+    if models.auto_budget:
+        others = _in_cache(models.others)
+        selection = Selection(settings, others, models.memory_limit_bytes, display.note)
+        settings, budget = selection.stored()
+    with Engine(settings, note=display.note, progress=display.steps) as engine:
+        if flaw := engine.target_spec.features.flaw(WINDOW_S):
+            raise PluginError(f"model {models.target.name!r} cannot be used: {flaw}")
+        yield LoadedModels(settings.target, engine, began, selection, budget)
+
+
+def _fetched(entry: ModelEntry, threads: int, display: Display) -> ModelRef:
+    """Return a model, fetched and converted first where that is needed. Raises as `weights.ensure`."""
+    with display.fetching() as progress:
+        return ModelRef(entry, weights.ensure(entry, progress), threads)
+
+
+def _fetched_drafter(entry: ModelEntry | None, display: Display) -> ModelRef | None:
+    """As `_fetched`, but a plugin that cannot be used costs only its drafts. Raises `ModelError`."""
+    if entry is None:
+        return None
+    try:
+        loader.drafts_inside(entry)
+        return _fetched(entry, DRAFTER_THREADS, display)
+    except PluginError as error:
+        display.note(f"going on without the drafter: {error.with_hint}")
+        return None
+
+
+def _in_cache(drafters: Sequence[ModelEntry]) -> list[ModelRef]:
+    """Return further drafters; one that is not in the cache has no profile either."""
+    found = []
+    for entry in drafters:
+        with suppress(PluginError):  # nor has one whose plugin is broken
+            if (path := weights.find(entry)) is not None:
+                found.append(ModelRef(entry, path, DRAFTER_THREADS))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One target, perhaps a drafter, and the engine that runs them. `pipeline` takes files through it."""
 
     engine: Engine
+    pipeline: Pipeline
     request: Request
     """What is asked of every window."""
-    budget: DraftPlan | None
+    plan: DraftPlan | None
     """What was chosen by this device's profile, if that was left to it."""
     load_s: float
-    vad: bool
     guard: DraftGuard | None
     """Watches whether drafts still pay, where a profile says what windows take without."""
     compared: Compared | None
@@ -48,28 +140,17 @@ class Ready:
     @property
     def is_drafter_lost(self) -> bool:
         """Whether the drafter, if one was wanted, is not at work although nobody chose to do without."""
-        return not self.engine.is_drafting and (self.budget is None or self.budget.drafting)
+        return not self.engine.is_drafting and (self.plan is None or self.plan.drafting)
 
     @property
     def paused_windows(self) -> int:
         """Windows decoded without drafts because these had come to cost time."""
         return self.guard.paused_windows if self.guard else 0
 
-    def pipeline(self, request: Request, on_window: Callable[[FileWork, WindowOutcome], None]) -> Pipeline:
-        """Return what takes files through the engine, each window asked for `request`."""
-        return Pipeline(
-            self.engine,
-            request,
-            compared=self.compared,
-            vad=self.vad,
-            guard=self.guard,
-            on_window=on_window,
-        )
-
 
 @contextmanager
-def ready(asked: BatchRequest, display: Display) -> Iterator[Ready]:
-    """Have an engine for what is asked; its first able drafter runs with it, if that pays.
+def open_session(asked: BatchRequest, display: Display) -> Iterator[Session]:
+    """Load the models of a request; its first able drafter runs with the target, if that pays.
 
     Raises `ModelError` or `PluginError` for what cannot be used, `RequestError` for what is beyond a model.
     """
@@ -82,23 +163,19 @@ def ready(asked: BatchRequest, display: Display) -> Iterator[Ready]:
         memory_limit_bytes=asked.memory_limit_bytes,
         decode=asked.decode,
     )
-    with loaded(wanted, display) as models:
+    with load_models(wanted, display) as models:
         engine = models.engine
-        request = _checked(asked, engine.target_spec)
+        request = _window_request(asked, engine.target_spec)
         _check_prompt(asked.prompt, models.target, engine.target_spec.max_prompt_tokens)
-        budget = models.settle()
-        yield Ready(
-            engine,
-            request,
-            budget,
-            time.perf_counter() - models.began,
-            asked.vad,
-            DraftGuard(budget.plain) if budget and budget.drafting and budget.plain else None,
-            Compared(engine) if asked.compares else None,
-        )
+        plan = models.choose_plan()
+        guard = DraftGuard(plan.plain) if plan and plan.drafting and plan.plain else None
+        compared = Compared(engine) if asked.compares else None
+        pipeline = Pipeline(engine, compared=compared, vad=asked.vad, guard=guard)
+        load_s = time.perf_counter() - models.began
+        yield Session(engine, pipeline, request, plan, load_s, guard, compared)
 
 
-def _checked(asked: BatchRequest, spec: TargetSpec) -> Request:
+def _window_request(asked: BatchRequest, spec: TargetSpec) -> Request:
     """Return the request for all windows. Raises `RequestError` for what is beyond the model."""
     languages, language = spec.languages, asked.language
     if asked.task not in spec.tasks:

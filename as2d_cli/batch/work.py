@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from io import BytesIO
+from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from as2d_cli.batch.display import Display
@@ -16,7 +17,7 @@ from as2d_cli.batch.request import BatchRequest
 from as2d_cli.batch.resume import Content, Stamp, content_of
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.domain.errors import As2dError
-from as2d_cli.domain.types import Request, WindowResult
+from as2d_cli.domain.types import DecodeStats, Request, Transcript, WindowResult
 from as2d_cli.engine.comparison import Comparison
 from as2d_cli.profile.plan import DraftPlan
 
@@ -70,6 +71,27 @@ class Heard(Protocol):
 
     def __call__(self, number: int, seconds: float, result: WindowResult | None, *, silent: bool) -> None:
         """Take a window of the file `number`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileOutcome:
+    """What became of one source: a transcript, an error, or neither if it was skipped."""
+
+    source: Path
+    transcript: Transcript | None = None
+    error: As2dError | None = None
+    stats: DecodeStats = field(default_factory=DecodeStats)
+    warnings: tuple[str, ...] = ()
+    written: tuple[Path, ...] = ()
+    kept: tuple[Path, ...] = ()
+    """Outputs that were there before and were left alone."""
+    notes: tuple[str, ...] = ()
+    """Why, for those that are not known to be what was asked for."""
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether nothing was left to do."""
+        return self.transcript is None and self.error is None
 
 
 class Started(Protocol):

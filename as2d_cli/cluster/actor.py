@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from as2d_cli.audio.stream import claimed_s
-from as2d_cli.audio.vad import SpeechDetector
 from as2d_cli.batch.display import Display
 from as2d_cli.batch.inputs import Input
-from as2d_cli.batch.pipeline import FileWork, decoded
 from as2d_cli.batch.request import BatchRequest
 from as2d_cli.batch.resume import Stamp, stamp_of
-from as2d_cli.batch.session import ready
+from as2d_cli.batch.session import open_session
 from as2d_cli.batch.work import Item
 from as2d_cli.cluster.messages import (
     LONG_S,
@@ -38,7 +36,7 @@ from as2d_cli.cluster.messages import (
 from as2d_cli.domain.errors import As2dError, PluginError
 from as2d_cli.domain.types import Request
 from as2d_cli.engine.comparison import Comparison
-from as2d_cli.engine.engine import WindowOutcome, WindowTask
+from as2d_cli.engine.engine import WindowTask
 from as2d_cli.engine.measure import peak_bytes, peak_bytes_of
 from as2d_cli.engine.slots import unlink_own
 from as2d_cli.system.addresses import address
@@ -71,9 +69,7 @@ class EngineActor:
         """Nothing is loaded yet."""
         self._asked = asked
         self._notes = _Notes()
-        self._speech = SpeechDetector() if asked.vad else None
         self._stack = ExitStack()
-        self._files = 0  # so far: windows of one must not be taken for another's
 
     def load(self, wanted: str) -> Loaded | As2dError:
         """Load the models, fetching and measuring them first where this node has not done so.
@@ -83,15 +79,15 @@ class EngineActor:
         if (have := version("as2d")) != wanted:
             return PluginError(f"as2d {have} is installed there, here {wanted}")
         try:
-            self._ready = self._stack.enter_context(ready(self._asked, self._notes))
+            self._session = self._stack.enter_context(open_session(self._asked, self._notes))
         except As2dError as error:
             return error
-        engine = self._ready.engine
+        engine = self._session.engine
         return Loaded(
-            self._ready.request,
+            self._session.request,
             engine.target_spec,
-            self._ready.budget,
-            self._ready.load_s,
+            self._session.plan,
+            self._session.load_s,
             peak_bytes() + sum(peak_bytes_of(process) or 0 for process in engine.process_ids),
             self._notes.taken(),
         )
@@ -102,12 +98,12 @@ class EngineActor:
 
     def windows(self, piece: WindowPiece, heard: HeardWindows) -> Iterator[Sent]:
         """Decode those windows of a long file that are in the piece, of all that were read with them."""
-        self._files += 1
         request = self._request(piece.question)
         request = request.in_language(piece.language) if piece.language else request
-        engine = self._ready.engine
+        engine, pipeline = self._session.engine, self._session.pipeline
+        group = pipeline.new_group()
         tasks = [
-            WindowTask(self._files, window, request, result)
+            WindowTask(group, window, request, result)
             for window, result in heard
             if window.index in piece.indexes
         ]
@@ -122,18 +118,18 @@ class EngineActor:
                 engine.is_drafting,
                 self._found(piece.number),
             )
-            for one in decoded(tasks, engine, self._ready.compared, self._ready.guard, self._speech)
+            for one in pipeline.decode(tasks)
         )
 
     def _found(self, number: int) -> Comparison:
         """Return what comparing the last windows, of that file, came to."""
-        compared = self._ready.compared
+        compared = self._session.compared
         return compared.taken(number) if compared else Comparison()
 
     def _request(self, question: str | None) -> Request:
         """Return what is asked of every window of a file."""
         if question is None:
-            return self._ready.request
+            return self._session.request
         return Request(task="ask", language=self._asked.language, question=question)
 
     def _told(self, bodies: Iterator[Body]) -> Iterator[Sent]:
@@ -150,7 +146,7 @@ class EngineActor:
         unlink_own()
 
     def _sent(self, body: Body) -> Sent:
-        engine = self._ready
+        engine = self._session
         return Sent(body, engine.is_drafter_lost, engine.paused_windows, self._notes.taken())
 
     def _decoded(self, items: Sequence[Item]) -> Iterator[Body]:
@@ -161,13 +157,11 @@ class EngineActor:
         short: list[tuple[Item, Stamp | None]] = []
         long: list[FoundLong] = []
         found: defaultdict[int, Comparison] = defaultdict(Comparison)
-        first = self._files
-
-        def count(work: FileWork, _: WindowOutcome) -> None:
-            found[work.number] += self._found(short[work.number - first][0].number)
-
-        for work in self._ready.pipeline(request, count).run(self._sources(items, short, long), first):
-            item, stamp = short[work.number - first]
+        for work, window in self._session.pipeline.events(self._sources(items, short, long), request):
+            item, stamp = short[work.number]
+            if window is not None:
+                found[work.number] += self._found(item.number)
+                continue
             content, both = item.content(stamp, work), found[work.number]
             work.number, work.source = item.number, item.input.path
             yield DecodedFile(item.number, work, content, both)
@@ -183,7 +177,6 @@ class EngineActor:
             if stamp is not None and _is_long(opened, stamp[0]):
                 long.append(FoundLong(item.number))
                 continue
-            self._files += 1
             short.append((item, stamp))
             yield opened.source
 

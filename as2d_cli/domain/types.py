@@ -250,3 +250,7 @@ class Transcript:
     task: Task = "transcribe"
     cues: tuple[Segment, ...] | None = None
     """The segments as subtitles show them, lines apart by newlines; None: as they are, on one line."""
+
+    def without_words(self) -> Transcript:
+        """Return the same with segments that have no words."""
+        return replace(self, segments=tuple(replace(segment, words=()) for segment in self.segments))

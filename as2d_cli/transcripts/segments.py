@@ -5,6 +5,7 @@ How segments are laid out in lines of a subtitle is a matter of `subtitles`.
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -36,35 +37,78 @@ class SegmentLimits:
 _DEFAULT_LIMITS = SegmentLimits()
 
 
+class Segmenter:
+    """Makes the segments of a file while its windows come in, each as soon as later words cannot change it.
+
+    Each word of each window is in one segment, in order. Times are seconds in the file and never go back:
+    0 <= start <= end <= `duration_s`; a model's times are trusted only as far as that. A segment ends at the
+    end of a sentence, at a long pause (but no pause leaves a word alone) and where `limits` say, if possible
+    after a comma. A window that has text but no words makes one segment.
+    """
+
+    def __init__(self, duration_s: float = math.inf, limits: SegmentLimits = _DEFAULT_LIMITS) -> None:
+        """Begin a file of `duration_s`; without it, the windows' own ends bound the times."""
+        self._duration_s, self._limits = duration_s, limits
+        self._sentence: list[Word] = []  # the last one, which may go on in the next window
+        self._given = 0  # its words that are in segments already
+        self._now_s = 0.0
+
+    def add(self, window: Span, result: WindowResult) -> list[Segment]:
+        """Take the next window; return the segments that are complete now."""
+        if not result.words:
+            return [*self.finish(), *self._untimed(window, result)]
+        words = list(self._sentence)
+        for word in _set_off(result.words):
+            start_s, self._now_s = _within(word, window, self._now_s, self._duration_s)
+            words.append(replace(word, start_s=start_s, end_s=self._now_s))
+        # All sentences but the last are complete: as it grows, it can only cease to be a fragment that they
+        # would take in.
+        *complete, self._sentence = _sentences(words, self._limits)
+        return [*self._rest_of(complete), *self._pieces_of_last()]
+
+    def finish(self) -> list[Segment]:
+        """Return the segments that remain: nothing follows."""
+        rest = self._rest_of(_sentences(self._sentence, self._limits))
+        self._sentence = []
+        return rest
+
+    def _untimed(self, window: Span, result: WindowResult) -> Iterator[Segment]:
+        """Yield the text of a window whose words have no times."""
+        text = result.text.strip()
+        if text:
+            start_s = min(max(self._now_s, window.start_s), self._duration_s)
+            self._now_s = min(max(start_s, window.end_s), self._duration_s)
+            yield Segment(start_s, self._now_s, text, tokens=result.tokens)
+
+    def _rest_of(self, sentences: Iterable[Sequence[Word]]) -> list[Segment]:
+        """Return what is still to be given of complete sentences, the first of them perhaps begun."""
+        segments: list[Segment] = []
+        for sentence in sentences:
+            segments += map(_as_segment, _fitting(sentence[self._given :], self._limits))
+            self._given = 0
+        return segments
+
+    def _pieces_of_last(self) -> list[Segment]:
+        """Return the pieces of the last sentence that are full, whatever follows."""
+        segments: list[Segment] = []
+        rest = self._sentence[self._given : _sure(self._sentence, self._limits)]
+        while (count := _longest(rest, self._limits)) < len(rest):
+            count = _best_break(rest, count)
+            segments.append(_as_segment(rest[:count]))
+            self._given += count
+            rest = rest[count:]
+        return segments
+
+
 def segment(
     parts: Iterable[tuple[Span, WindowResult]],
     duration_s: float,
     limits: SegmentLimits = _DEFAULT_LIMITS,
 ) -> tuple[Segment, ...]:
-    """Return the segments of a file, each word of each window once and in order.
-
-    Times are seconds in the file, 0 <= start <= end <= `duration_s`, and never go back: a model's times
-    are trusted only as far as that. A segment ends at the end of a sentence, at a long pause (but no pause
-    leaves a word alone) and where `limits` say, if possible after a comma. A window that has text but no
-    words makes one segment.
-    """
-    found: list[Segment] = []
-    words: list[Word] = []
-    now_s = 0.0
-    for window, result in parts:
-        if not result.words:
-            found += _segments(words, limits)
-            words = []
-            text = result.text.strip()
-            if text:
-                start_s = min(max(now_s, window.start_s), duration_s)
-                now_s = min(max(start_s, window.end_s), duration_s)
-                found.append(Segment(start_s, now_s, text, tokens=result.tokens))
-            continue
-        for word in _set_off(result.words):
-            start_s, now_s = _within(word, window, now_s, duration_s)
-            words.append(replace(word, start_s=start_s, end_s=now_s))
-    return (*found, *_segments(words, limits))
+    """Return the segments of a whole file; see `Segmenter`."""
+    segmenter = Segmenter(duration_s, limits)
+    windows = [part for window, result in parts for part in segmenter.add(window, result)]
+    return (*windows, *segmenter.finish())
 
 
 def _set_off(words: Sequence[Word]) -> Iterator[Word]:
@@ -82,11 +126,16 @@ def _within(word: Word, window: Span, earliest_s: float, duration_s: float) -> t
     return start_s, end_s
 
 
-def _segments(words: Sequence[Word], limits: SegmentLimits) -> Iterator[Segment]:
-    """Group timed words of the file into segments."""
-    for phrase in _whole(_phrases(words, limits), limits):
-        for chunk in _fitting(phrase, limits):
-            yield _as_segment(chunk)
+def _sentences(words: Sequence[Word], limits: SegmentLimits) -> list[list[Word]]:
+    """Divide timed words into sentences, or what pauses make of them."""
+    return list(_whole(_phrases(words, limits), limits))
+
+
+def _sure(sentence: Sequence[Word], limits: SegmentLimits) -> int:
+    """Return how many of a sentence's words stay in it: a fragment at its end may grow, and leave it."""
+    *others, last = _phrases(sentence, limits)
+    is_fragment = bool(others) and _length_s(last) < limits.fragment_s
+    return len(sentence) - (len(last) if is_fragment else 0)
 
 
 def _phrases(words: Sequence[Word], limits: SegmentLimits) -> Iterator[Sequence[Word]]:
@@ -153,7 +202,9 @@ def _fitting(words: Sequence[Word], limits: SegmentLimits) -> Iterator[Sequence[
 
 
 def _longest(words: Sequence[Word], limits: SegmentLimits) -> int:
-    """Return how many of the first words fit; at least one."""
+    """Return how many of the first words fit; at least one, if there is any."""
+    if not words:
+        return 0
     start_s = words[0].start_s
     count = 1
     while count < min(len(words), limits.max_words) and words[count].end_s - start_s <= limits.max_s:

@@ -30,7 +30,7 @@ def engine():
 
 def test_files_come_back_in_order_each_with_its_own_windows(engine, sound):
     paths = [sound("a.wav", 2), sound("long.wav", 70), sound("b.wav", 3)]
-    works = list(Pipeline(engine, Request()).run(paths))
+    works = list(Pipeline(engine).run(paths, Request()))
     assert [work.source for work in works] == paths
     assert [work.number for work in works] == [0, 1, 2]
     assert [work.duration_s for work in works] == [2, 70, 3]
@@ -43,10 +43,15 @@ def test_files_come_back_in_order_each_with_its_own_windows(engine, sound):
 
 
 def test_files_of_several_runs_can_be_told_apart_by_the_engine(engine, sound):
-    groups = []
-    pipeline = Pipeline(engine, Request(), on_window=lambda work, outcome: groups.append(outcome.task.group))
-    works = list(pipeline.run([sound("a.wav", 2), sound("b.wav", 3)], 7))
-    assert [work.number for work in works] == groups == [7, 8]
+    pipeline = Pipeline(engine)
+    sources = [sound("a.wav", 2), sound("b.wav", 3)]
+    windows = [
+        (work.number, window.task.group)
+        for _ in range(2)
+        for work, window in pipeline.events(sources, Request())
+        if window
+    ]
+    assert windows == [(0, 0), (1, 1), (0, 2), (1, 3)]
 
 
 def test_a_file_between_others_that_cannot_be_read_harms_neither(engine, sound, tmp_path):
@@ -58,7 +63,7 @@ def test_a_file_between_others_that_cannot_be_read_harms_neither(engine, sound, 
         sound("b.wav"),
         tmp_path / "gone2.wav",
     ]
-    works = list(Pipeline(engine, Request()).run(paths))
+    works = list(Pipeline(engine).run(paths, Request()))
     assert [work.source for work in works] == paths
     assert [work.error is None for work in works] == [False, True, False, True, False]
     assert [len(work.parts) for work in works] == [0, 1, 0, 1, 0]
@@ -66,31 +71,31 @@ def test_a_file_between_others_that_cannot_be_read_harms_neither(engine, sound, 
 
 def test_word_times_make_timed_segments_and_plain_text_has_none(engine, sound):
     request = Request(word_times=True)
-    (work,) = Pipeline(engine, request).run([sound("a.wav", 40)])
+    (work,) = Pipeline(engine).run([sound("a.wav", 40)], request)
     transcript = work.transcript(request, "speaker", "hearer")
     assert " ".join(segment.text for segment in transcript.segments) == transcript.text
     assert 30 < transcript.segments[-1].end_s <= 40
-    (work,) = Pipeline(engine, Request()).run([sound("a.wav", 40)])
+    (work,) = Pipeline(engine).run([sound("a.wav", 40)], Request())
     assert work.transcript(Request(), "speaker", "hearer").segments == ()
 
 
 def test_every_window_is_told_of_as_it_comes_back(engine, sound):
-    heard = []
     paths = [sound("a.wav", 2), sound("long.wav", 40)]
-    pipeline = Pipeline(
-        engine,
-        Request(),
-        on_window=lambda work, outcome: heard.append((work.source, outcome.task.window.duration_s)),
-    )
-    list(pipeline.run(paths))
-    assert [path for path, _ in heard] == [paths[0], paths[1], paths[1]]
-    assert sum(seconds for _, seconds in heard) == pytest.approx(42)
+    events = list(Pipeline(engine).events(paths, Request()))
+    assert [(work.source, window is None) for work, window in events] == [
+        (paths[0], False),
+        (paths[0], True),
+        (paths[1], False),
+        (paths[1], False),
+        (paths[1], True),
+    ]
+    assert sum(window.task.window.duration_s for _, window in events if window) == pytest.approx(42)
 
 
 def test_comparing_decodes_every_window_both_ways_and_finds_them_identical(engine, sound):
     paths = [sound("a.wav", 2), sound("long.wav", 70)] + [sound(f"{number}.wav", 1) for number in range(6)]
     both = Compared(engine)
-    works = list(Pipeline(engine, Request(), compared=both).run(paths))
+    works = list(Pipeline(engine, compared=both).run(paths, Request()))
     assert [len(work.parts) for work in works] == [1, 3, *[1] * 6]
     assert any(result.stats.proposed for work in works for _, result in work.parts), (
         "with drafts is what counts"
@@ -119,7 +124,7 @@ class TwoFacedEngine:
 
 def test_a_difference_is_counted_and_says_where_it_is(sound):
     both = Compared(TwoFacedEngine())
-    (work,) = Pipeline(TwoFacedEngine(), Request(), compared=both).run([sound("long.wav", 70)])
+    (work,) = Pipeline(TwoFacedEngine(), compared=both).run([sound("long.wav", 70)], Request())
     assert work.error is None
     found = both.found
     assert (found.windows, found.identical, found.undecided, found.slower) == (2, 1, 1, 1)
@@ -141,9 +146,9 @@ def test_windows_without_speech_are_not_decoded_and_keep_their_place(engine, sou
     speech, _ = soundfile.read(sound("speech.wav", 20), dtype="float32")
     soundfile.write(mixed, np.concatenate([speech, np.zeros(95 * 16000, np.float32), speech]), 16000)
     paths = [silent(tmp_path, "silent.wav", 200), mixed, silent(tmp_path, "end.wav", 1)]
-    heard = []
-    pipeline = Pipeline(engine, Request(), on_window=lambda work, outcome: heard.append(outcome))
-    first, second, third = pipeline.run(paths)
+    events = list(Pipeline(engine).events(paths, Request()))
+    heard = [window for _, window in events if window]
+    first, second, third = (work for work, window in events if window is None)
     assert [work.error for work in (first, second, third)] == [None, None, None]
     assert sum(outcome.task.window.duration_s for outcome in heard) == pytest.approx(200 + 135 + 1)
     assert first.silent_windows == first.returned == len(first.parts) >= 7
@@ -157,7 +162,7 @@ def test_windows_without_speech_are_not_decoded_and_keep_their_place(engine, sou
 
 
 def test_a4_where_nobody_speaks_the_transcript_is_empty_and_a_warning_says_so(engine, tmp_path):
-    (work,) = Pipeline(engine, Request(word_times=True)).run([silent(tmp_path, "silent.wav", 3)])
+    (work,) = Pipeline(engine).run([silent(tmp_path, "silent.wav", 3)], Request(word_times=True))
     transcript = work.transcript(Request(word_times=True), "speaker", None)
     assert (transcript.text, transcript.segments, transcript.language) == ("", (), None)
     assert transcript.duration_s == 3
@@ -169,10 +174,10 @@ def test_speech_of_which_no_word_was_written_is_told_of_with_its_time(sound, tmp
     brief = model("speaker", heard_to=0.5)
     path = sound("long.wav", 40)
     with Engine(EngineSettings(brief, None)) as engine:
-        (work,) = Pipeline(engine, Request(word_times=True)).run([path])
-        (untimed,) = Pipeline(engine, Request()).run([path])
-        (translated,) = Pipeline(engine, Request(task="translate", word_times=True)).run([path])
-        (unheard,) = Pipeline(engine, Request(word_times=True), vad=False).run([path])
+        (work,) = Pipeline(engine).run([path], Request(word_times=True))
+        (untimed,) = Pipeline(engine).run([path], Request())
+        (translated,) = Pipeline(engine).run([path], Request(task="translate", word_times=True))
+        (unheard,) = Pipeline(engine, vad=False).run([path], Request(word_times=True))
     assert work.warnings == [
         f"somebody speaks from {(span.start_s + span.end_s) / 2:.1f} s to {span.end_s:.1f} s, "
         "but no word was written: check it"
@@ -183,7 +188,7 @@ def test_speech_of_which_no_word_was_written_is_told_of_with_its_time(sound, tmp
 
 
 def test_without_voice_detection_every_window_is_decoded(engine, tmp_path):
-    (work,) = Pipeline(engine, Request(), vad=False).run([silent(tmp_path, "silent.wav", 3)])
+    (work,) = Pipeline(engine, vad=False).run([silent(tmp_path, "silent.wav", 3)], Request())
     assert len(work.transcript(Request(), "speaker", None).text.split()) == 20
     assert work.warnings == []
 
@@ -191,7 +196,7 @@ def test_without_voice_detection_every_window_is_decoded(engine, tmp_path):
 def test_a_comparison_leaves_out_what_was_not_decoded(engine, sound, tmp_path):
     both = Compared(engine)
     works = list(
-        Pipeline(engine, Request(), compared=both).run([silent(tmp_path, "silent.wav", 3), sound("a.wav")])
+        Pipeline(engine, compared=both).run([silent(tmp_path, "silent.wav", 3), sound("a.wav")], Request())
     )
     assert [work.silent_windows for work in works] == [1, 0]
     assert (both.found.windows, both.found.identical) == (1, 1)
@@ -210,6 +215,6 @@ def test_a_comparison_leaves_out_what_was_not_decoded(engine, sound, tmp_path):
 )
 def test_a_target_in_a_loop_keeps_its_text_and_is_told_of(sound, text, said):
     with Engine(EngineSettings(model("speaker", text=text), None)) as engine:
-        (work,) = Pipeline(engine, Request()).run([sound("a.wav")])
+        (work,) = Pipeline(engine).run([sound("a.wav")], Request())
     assert work.warnings == ([f"the text from 0.0 s to 2.0 s {said}"] if said else [])
     assert work.transcript(Request(), "speaker", None).text == " ".join(text.split()[:224])

@@ -10,7 +10,7 @@ import pytest
 from as2d_cli.batch.display import Display
 from as2d_cli.batch.inputs import Input
 from as2d_cli.batch.request import BatchRequest, ClusterChoice
-from as2d_cli.batch.run import Batch
+from as2d_cli.batch.run import BatchRun
 from as2d_cli.domain.errors import ModelError, RequestError
 from as2d_cli.engine.messages import DecodeSettings
 from as2d_cli.models.registry import load_registry
@@ -56,7 +56,7 @@ def run(scripted):
         request = BatchRequest(
             tuple(map(Input, sources)), registry.model("speaker"), drafter, threads=1, **options
         )
-        batch = Batch(request, watch)
+        batch = BatchRun(request, watch)
         return {outcome.source.name: outcome for outcome in batch.run()}, batch
 
     return start
@@ -206,7 +206,7 @@ def test_the_drafter_is_named_only_if_it_was_there(run, scripted, sound):
 def test_a_run_closed_early_reports_what_was_done_and_leaves_no_process(scripted, sound):
     registry = load_registry()
     sources = tuple(Input(sound(f"{number}.wav")) for number in range(4))
-    batch = Batch(BatchRequest(sources, registry.model("speaker"), registry.model("hearer"), threads=1))
+    batch = BatchRun(BatchRequest(sources, registry.model("speaker"), registry.model("hearer"), threads=1))
     outcomes = batch.run()
     next(outcomes)
     outcomes.close()

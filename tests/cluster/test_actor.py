@@ -9,10 +9,10 @@ import pytest
 
 from as2d_cli.audio import sources
 from as2d_cli.batch.inputs import Input
-from as2d_cli.batch.pipeline import NOTHING_SAID
+from as2d_cli.batch.pipeline import NOTHING_SAID, Pipeline
 from as2d_cli.batch.request import BatchRequest
 from as2d_cli.batch.resume import digest_of
-from as2d_cli.batch.session import Ready
+from as2d_cli.batch.session import Session
 from as2d_cli.batch.work import Item
 from as2d_cli.cluster import actor
 from as2d_cli.cluster.messages import Broken, FoundLong, WindowPiece
@@ -26,17 +26,18 @@ from as2d_cli.system import remote_files
 
 @pytest.fixture
 def loaded(monkeypatch):
-    """Make a actor whose engine runs windows so; return it and what is added to when all is given back."""
+    """Make an actor whose engine runs windows so; return it and what is added to when all is given back."""
     given_back = []
 
     def make(run):
         @contextmanager
-        def ready(asked, display):
+        def open_session(asked, display):
             engine = SimpleNamespace(run=run, target_spec=None, process_ids=(), is_drafting=False)
-            yield Ready(engine, Request(), None, load_s=0.0, vad=True, guard=None, compared=None)
+            pipeline = Pipeline(engine)
+            yield Session(engine, pipeline, Request(), None, load_s=0.0, guard=None, compared=None)
             given_back.append(True)
 
-        monkeypatch.setattr(actor, "ready", ready)
+        monkeypatch.setattr(actor, "open_session", open_session)
         engine = actor.EngineActor(BatchRequest((), load_registry().model("whisper-base")))
         engine.load(version("as2d"))
         return engine, given_back
@@ -79,7 +80,7 @@ def test_a_file_far_away_is_fetched_once_and_only_by_who_decodes_it(loaded, soun
 
 
 def test_an_engine_of_another_version_loads_nothing(monkeypatch):
-    monkeypatch.setattr(actor, "ready", None)
+    monkeypatch.setattr(actor, "open_session", None)
     engine = actor.EngineActor(BatchRequest((), load_registry().model("whisper-base")))
     refused = engine.load("0.0.9")
     assert isinstance(refused, PluginError)

@@ -14,7 +14,7 @@ from as2d_cli.batch import inputs
 from as2d_cli.batch.inputs import find_inputs
 from as2d_cli.batch.outputs import output_folder, plan
 from as2d_cli.batch.request import BatchRequest
-from as2d_cli.batch.run import Batch
+from as2d_cli.batch.run import BatchRun
 from as2d_cli.domain.errors import RequestError
 from as2d_cli.models.registry import load_registry
 from as2d_cli.system import remote_files
@@ -161,7 +161,7 @@ def web(sound, monkeypatch):
 def run(*given, **options):
     registry = load_registry()
     request = BatchRequest(find_inputs(given).found, registry.model("speaker"), threads=1, **options)
-    return list(Batch(request).run())
+    return list(BatchRun(request).run())
 
 
 def test_folders_patterns_and_single_files_are_found_in_order_with_their_place(sound):

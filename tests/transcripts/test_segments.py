@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from as2d_cli.domain.types import SAMPLE_RATE_HZ, Window, WindowResult, Word
-from as2d_cli.transcripts.segments import SegmentLimits, join_texts, segment
+from as2d_cli.domain.types import SAMPLE_RATE_HZ, Span, Window, WindowResult, Word
+from as2d_cli.transcripts.segments import Segmenter, SegmentLimits, join_texts, segment
 
 
 def window(start_s=0.0, duration_s=30.0, index=0):
@@ -190,3 +190,44 @@ def test_no_word_is_lost_or_doubled_and_times_never_go_back(windows, max_words, 
 )
 def test_texts_are_joined_as_their_script_is_written(parts, whole):
     assert join_texts(parts) == whole
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([" a", " b,", " c.", " D", " e!", " Dr."]),
+            st.floats(0, 4),
+            st.floats(0.05, 2),
+            st.booleans(),
+        ),
+        min_size=1,
+        max_size=40,
+    )
+)
+def test_segments_do_not_depend_on_how_the_words_are_spread_over_windows(pieces):
+    words, starts, now_s = [], [], 0.0
+    for text, gap_s, word_s, begins_window in pieces:
+        words.append(Word(text, now_s + gap_s, now_s + gap_s + word_s))
+        starts.append(begins_window)
+        now_s += gap_s + word_s
+    limits = SegmentLimits(max_words=6, max_s=9.0)
+    at_once = segment([(Span(0.0, now_s), result(words))], now_s, limits)
+    windows = [[words[0]]]
+    for word, begins_window in zip(words[1:], starts[1:], strict=True):
+        if begins_window:
+            windows.append([])
+        windows[-1].append(word)
+    segmenter, streamed = Segmenter(limits=limits), []
+    for group in windows:
+        streamed += segmenter.add(Span(0.0, now_s), result(group))
+    assert (*streamed, *segmenter.finish()) == at_once
+
+
+def test_a_sentence_is_complete_as_soon_as_the_next_one_cannot_be_part_of_it():
+    segmenter = Segmenter()
+    first = list(segmenter.add(Span(0, 30), result(spoken("It works well here. And then it"))))
+    assert [one.text for one in first] == ["It works well here."]
+    second = list(segmenter.add(Span(2.8, 30), result(spoken("stops. Does it really?"))))
+    assert [one.text for one in second] == ["And then it stops."]
+    assert [one.text for one in segmenter.finish()] == ["Does it really?"]
+    assert list(segmenter.finish()) == []

@@ -19,7 +19,7 @@ from clips import Clip, read_clips, word_error_rate
 from as2d_cli.audio.log_mel import log_mel
 from as2d_cli.audio.stream import open_audio
 from as2d_cli.audio.windows import split
-from as2d_cli.batch.request import CONTEXTS
+from as2d_cli.batch.options import CONTEXTS
 from as2d_cli.decoding.protocols import Target
 from as2d_cli.domain.types import Features, Request
 from as2d_cli.models import loader, weights

@@ -18,9 +18,9 @@ from typing import Any
 import ggml
 
 from as2d_cli.batch.display import Display
-from as2d_cli.batch.loading import Models, loaded
+from as2d_cli.batch.options import with_context
 from as2d_cli.batch.pipeline import Pipeline
-from as2d_cli.batch.request import with_context
+from as2d_cli.batch.session import Models, load_models
 from as2d_cli.domain.types import Request
 from as2d_cli.models.fetch import fetch
 from as2d_cli.models.registry import ModelEntry, load_registry
@@ -77,14 +77,14 @@ class As2d(Contestant):
         entry = with_context(entry, context)
         wanted = Models(entry, ahead, setting.threads, auto_budget=True)
         self._life = ExitStack()  # as long as the process's
-        models = self._life.enter_context(loaded(wanted, Display()))
-        models.settle()
+        models = self._life.enter_context(load_models(wanted, Display()))
+        models.choose_plan()
         self._engine = models.engine
 
     def transcribe(self, path: Path, language: str | None, *, timed: bool) -> Heard:
         """Read and transcribe a file. Raises what reading or decoding raised."""
         request = Request(language=language, word_times=timed)
-        work = next(iter(Pipeline(self._engine, request, vad=False).run([path])))
+        work = next(iter(Pipeline(self._engine, vad=False).run([path], request)))
         if work.error is not None:
             raise work.error
         transcript = work.transcript(request, "", None)

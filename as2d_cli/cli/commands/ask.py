@@ -63,7 +63,8 @@ app = configured(ask, AskOptions)
 def ask_request(options: AskOptions) -> tuple[AskRequest, tuple[str, ...]]:
     """Return what is asked for, and what to tell of the search for inputs. Raises `RequestError`."""
     from as2d_cli.ask.types import AskRequest
-    from as2d_cli.cli.options.request import batch_request, decode_settings
+    from as2d_cli.batch.options import RunOptions
+    from as2d_cli.cli.options.request import batch_request, draft_limit, draft_tokens
     from as2d_cli.models.registry import load_registry
 
     questions = _questions(options)
@@ -80,26 +81,30 @@ def ask_request(options: AskOptions) -> tuple[AskRequest, tuple[str, ...]]:
     else:
         chosen = options.reader_drafter
         reader, drafter = registry.choose(options.reader or READER, options.reader_drafter, "ask")
-    decode, budget = decode_settings(options)
-    if budget == 0:
+    drafts = RunOptions(
+        drafter=chosen,
+        draft_limit=draft_limit(options),
+        draft_tokens=draft_tokens(options),
+        compare=options.compare,
+    )
+    if drafts.draft_limit == 0:
         drafter = None
     if drafter is None and options.compare:
         raise RequestError("--compare does nothing without a drafter", "choose one with --reader-drafter")
-    automatic = chosen is None and budget is None and decode.draft_tokens is None
     return AskRequest(
         listening=batch,
         questions=questions,
         reader=reader,
         drafter=drafter,
-        auto_budget=automatic and not options.compare,
+        auto_budget=drafts.leaves_drafts_open,
         compare=options.compare,
-        decode=decode,
+        decode=drafts.decode,
     ), notes
 
 
 def _questions(options: AskOptions) -> tuple[str, ...]:
     """Return the questions, each once. Raises `RequestError` if there is none."""
-    from as2d_cli.batch.request import check_text
+    from as2d_cli.batch.options import check_text
     from as2d_cli.cli.options.request import read_list
 
     given = list(options.question or ())

@@ -37,7 +37,7 @@ def fetched(
 
     The target is to have `threads`, None: all CPUs. Raises as `weights.ensure`.
     """
-    from as2d_cli.batch.loading import DRAFTER_THREADS
+    from as2d_cli.batch.session import DRAFTER_THREADS
     from as2d_cli.engine.messages import ModelRef
     from as2d_cli.models import weights
     from as2d_cli.system.device import usable_threads

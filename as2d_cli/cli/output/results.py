@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from as2d_cli.batch.report import RunReport, stats_dict
-from as2d_cli.batch.request import FileOutcome
+from as2d_cli.batch.work import FileOutcome
 from as2d_cli.system.addresses import shown
 from as2d_cli.transcripts.formats import document, to_json, write_txt
 

@@ -19,7 +19,7 @@ from as2d_cli.system.printable import printable
 if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
     from as2d_cli.ask.types import Answer
     from as2d_cli.batch.report import RunReport
-    from as2d_cli.batch.request import FileOutcome
+    from as2d_cli.batch.work import FileOutcome
     from as2d_cli.cli.output.display import TerminalDisplay
     from as2d_cli.cli.output.results import Results
 
@@ -32,7 +32,7 @@ _Report_co = TypeVar("_Report_co", bound="Report", covariant=True)
 def run(options: BatchOptions) -> ExitCode:
     """Do what the options ask for. Raises `As2dError` if there is no way to begin or to go on."""
     from as2d_cli.api import executor_for
-    from as2d_cli.batch.run import Batch
+    from as2d_cli.batch.run import BatchRun
     from as2d_cli.cli.options.request import batch_request
     from as2d_cli.cli.output.display import TerminalDisplay
     from as2d_cli.cli.output.results import JsonResults, TextResults
@@ -51,7 +51,7 @@ def run(options: BatchOptions) -> ExitCode:
             results.file(outcome)
 
         return Showing(messages, display, show, results.report).show(
-            Batch(request, display, executor_for(request))
+            BatchRun(request, display, executor_for(request))
         )
 
 

@@ -1,0 +1,214 @@
+"""What a user asks for, in the user's words: checked, looked up and made into the request of a run.
+
+The command and the functions for programs both go through `build_request`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from as2d_cli.batch.outputs import output_folder
+from as2d_cli.batch.request import WORD_FORMATS, BatchRequest, ClusterChoice
+from as2d_cli.decoding.controller import MAX_CANDIDATES
+from as2d_cli.domain.errors import RequestError
+from as2d_cli.domain.languages import AUTO, language_code
+from as2d_cli.engine.messages import DecodeSettings
+from as2d_cli.models import loader
+from as2d_cli.models.registry import ModelEntry, load_registry
+from as2d_cli.system.device import usable_threads
+from as2d_cli.system.toml import suggestion
+from as2d_cli.transcripts.formats import FORMATS, SUBTITLES
+from as2d_cli.transcripts.subtitles import Layout
+
+CONTEXTS = ("full", "fitted")
+"""How much of a window a target can be made to take in: always 30 s, or as much as there is audio."""
+ENGINES = ("local", "ray")
+ALL_FORMATS = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The options of a run, by the names that the command gives them. See `docs/usage.md` for each."""
+
+    given: frozenset[str] = frozenset()
+    """Names of those that were asked for just now, not set for all runs: one that does nothing is refused."""
+    model: str | None = None
+    drafter: str | None = None
+    context: str | None = None
+    language: str = AUTO
+    to: str | None = None
+    """Language to translate to, as code or English name; None writes what is spoken."""
+    prompt: str | None = None
+    hotwords: str | None = None
+    vad: bool = True
+    draft_limit: int | None = None
+    """Most candidates per step, 0 for no drafts; None leaves it to this device's profile."""
+    draft_tokens: int | None = None
+    """Candidates in every step; None lets the controller choose."""
+    memory_limit_bytes: int | None = None
+    compare: bool = False
+    threads: int | None = None
+    formats: tuple[str, ...] = ()
+    output_dir: str | None = None
+    overwrite: bool = False
+    word_timestamps: bool = False
+    layout: Layout = field(default_factory=Layout)
+    structured: bool = False
+    """Whether the caller takes segments and words: it prints JSON, or is a program."""
+    fail_fast: bool = False
+    engine: str = "local"
+    address: str | None = None
+
+    @property
+    def decode(self) -> DecodeSettings:
+        """How drafts are to be used."""
+        cap = MAX_CANDIDATES if self.draft_limit is None else self.draft_limit
+        return DecodeSettings(self.draft_tokens, cap=cap)
+
+    @property
+    def leaves_drafts_open(self) -> bool:
+        """Whether this device's profile may decide on drafts."""
+        is_fixed = self.draft_limit is not None or self.draft_tokens is not None
+        return self.drafter is None and not is_fixed and not self.compare
+
+
+def build_request(options: RunOptions) -> BatchRequest:
+    """Return what is asked for, still without inputs.
+
+    Raises `RequestError` for what makes no sense, `RegistryError` for an unknown model, `PluginError` for one
+    whose plugin cannot be used.
+    """
+    formats = formats_of(options.formats) if options.formats else ()
+    to = _language_to_write(options.to)
+    registry = load_registry()
+    target, drafter = registry.choose(options.model, options.drafter, "translate" if to else "transcribe")
+    request = BatchRequest(
+        inputs=(),
+        target=with_context(target, options.context),
+        drafter=None if options.draft_limit == 0 else drafter,
+        auto_budget=options.leaves_drafts_open,
+        others=registry.others_of(target, drafter),
+        memory_limit_bytes=options.memory_limit_bytes,
+        language=language_code(options.language),
+        translate_to=to,
+        prompt=joined_prompt(options.prompt, options.hotwords),
+        timed=options.structured or any(name != "txt" for name in formats),
+        word_timestamps=options.word_timestamps,
+        layout=options.layout,
+        formats=formats,
+        folder=None if options.output_dir is None else output_folder(options.output_dir),
+        overwrite=options.overwrite,
+        fail_fast=options.fail_fast,
+        compare=options.compare,
+        vad=options.vad,
+        threads=usable_threads(options.threads),
+        cluster=cluster_choice(options.engine, options.address, options.threads),
+        decode=options.decode,
+    )
+    _refuse_idle(options, request)
+    return request
+
+
+def _language_to_write(text: str | None) -> str | None:
+    """Return the code of the language to translate to, None to write what is spoken."""
+    if text is None:
+        return None
+    code = language_code(text)
+    if code is None:
+        raise RequestError(f"--to cannot be {text!r}", "give a code like en, or an English name")
+    return code
+
+
+def joined_prompt(prompt: str | None, hotwords: str | None) -> str | None:
+    """Return hotwords and prompt as the one text that a model is given, as faster-whisper orders them.
+
+    Raises `RequestError` for bytes of another encoding.
+    """
+    joined = " ".join(text.strip() for text in (hotwords, prompt) if text and text.strip()) or None
+    check_text("prompt and hotwords", joined or "")
+    return joined
+
+
+def check_text(name: str, text: str) -> None:
+    """Raise `RequestError` for a text that holds what no model can be given: bytes that are no UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise RequestError(f"{name}: not valid UTF-8: {text[:100]!r}", "give text in UTF-8") from error
+
+
+def with_context(target: ModelEntry, context: str | None) -> ModelEntry:
+    """Return the target with this much of a window to take in; None leaves it as it is.
+
+    Raises `RequestError` for what does not exist, or not for this model, `PluginError` without its plugin.
+    """
+    if context is None:
+        return target
+    if context not in CONTEXTS:
+        raise RequestError(f"there is no context {context!r}", f"contexts: {', '.join(CONTEXTS)}")
+    if "context" not in loader.loading_option_names(target.plugin):
+        raise RequestError(f"model {target.name!r} has only one context", "leave out --context")
+    return replace(target, options={**target.options, "context": context})
+
+
+def formats_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the output formats that are called so, each once. Raises `RequestError` if there is none."""
+    chosen = tuple(dict.fromkeys(name.strip().lower() for name in names if name.strip()))
+    if ALL_FORMATS in chosen:
+        return tuple(FORMATS)
+    for name in chosen:
+        if name not in FORMATS:
+            known = (*FORMATS, ALL_FORMATS)
+            raise RequestError(f"there is no output format {name!r}", suggestion(name, known))
+    if not chosen:
+        raise RequestError("at least one format is needed", f"formats: {', '.join(FORMATS)}, {ALL_FORMATS}")
+    return chosen
+
+
+def cluster_choice(engine: str, address: str | None, threads: int | None) -> ClusterChoice | None:
+    """Return the cluster that an engine of this name runs on, None for `local`. Raises `RequestError`."""
+    if engine not in ENGINES:
+        raise RequestError(f"there is no engine {engine!r}", f"engines: {', '.join(ENGINES)}")
+    return None if engine == "local" else ClusterChoice(address, threads)
+
+
+def _refuse_idle(options: RunOptions, request: BatchRequest) -> None:
+    """Refuse an option that would do nothing: whoever gives it expects something else."""
+    _refuse_idle_drafting(options, request)
+    has_words = options.structured or WORD_FORMATS.intersection(request.formats)
+    if "word_timestamps" in options.given and not has_words:
+        raise RequestError("--word-timestamps does nothing without JSON", "add --json, or -f json")
+    if "overwrite" in options.given and not request.formats:
+        raise RequestError("--overwrite does nothing without files to write", "add -f or -o")
+    if "address" in options.given and request.cluster is None:
+        raise RequestError("--address does nothing without a cluster", "add --engine ray")
+    for name in ("max_line_count", "max_line_width", "max_words_per_line"):
+        if name in options.given and not SUBTITLES.intersection(request.formats):
+            raise RequestError(f"{_flag(name)} does nothing without subtitles", "add -f srt or -f vtt")
+    if "max_line_count" in options.given and options.layout.is_free:
+        raise RequestError(
+            "--max-line-count does nothing alone", "add --max-line-width or --max-words-per-line"
+        )
+
+
+def _refuse_idle_drafting(options: RunOptions, request: BatchRequest) -> None:
+    able, chosen = request.able_drafters, request.drafter
+    if "drafter" in options.given and chosen is not None and chosen not in able:
+        raise RequestError(f"model {chosen.name!r} cannot {request.task}", "choose another drafter")
+    for name in ("budget", "compare", "draft_tokens"):
+        is_off = name == "budget" and options.draft_limit == 0
+        if name in options.given and not able and not is_off:
+            unable = f", and {chosen.name!r} cannot {request.task}" if chosen else ""
+            raise RequestError(
+                f"{_flag(name)} does nothing without a drafter{unable}", "choose one with --drafter"
+            )
+    if "memory_limit" in options.given and not request.auto_budget:
+        raise RequestError(
+            "--memory-limit does nothing where drafts are not chosen by this device's profile",
+            "leave out --drafter, --budget, --draft-tokens and --compare",
+        )
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
