@@ -115,8 +115,8 @@ def test_a7_a_sample_that_is_no_number_is_told_of_and_spoils_nothing(as2d, scrip
     values = (0.0, np.nan, np.inf, -np.inf)
     for value in values:
         samples[24000] = value
-        soundfile.write(tmp_path / f"{value}.wav", samples, rate_hz, subtype="FLOAT")
-    ended = as2d("transcribe", *(f"{value}.wav" for value in values), "--json")
+        soundfile.write(tmp_path / f"a{value}.wav", samples, rate_hz, subtype="FLOAT")
+    ended = as2d("transcribe", *(f"a{value}.wav" for value in values), "--json")
     zero, *spoiled, _ = ended.records()
     assert ended.code == 0
     assert zero["warnings"] == []
@@ -210,7 +210,7 @@ def test_subtitles_have_lines_and_cues_as_asked_for(as2d, scripted, sound, tmp_p
         (["--max-line-width", 0, "-f", "srt"], "--max-line-width"),
     ],
 )
-def test_limits_of_subtitles_that_would_do_nothing_are_refused(as2d, scripted, sound, arguments, said):
-    ended = as2d("transcribe", sound("a.wav"), *arguments)
+def test_limits_of_subtitles_that_would_do_nothing_are_refused(refused, scripted, sound, arguments, said):
+    ended = refused("transcribe", sound("a.wav"), *arguments)
     assert ended.code == 2
     assert said in ended.err
