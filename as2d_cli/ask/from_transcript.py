@@ -7,7 +7,8 @@ request, as the question is. What no drafter sees is the answer.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -19,12 +20,14 @@ from as2d_cli.batch.display import Display
 from as2d_cli.batch.local import local_executor
 from as2d_cli.batch.report import RunReport
 from as2d_cli.batch.run import BatchRun
+from as2d_cli.batch.session import LoadedModels, Models, load_models
 from as2d_cli.batch.work import FileOutcome, StartExecutor
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.domain.errors import RequestError
 from as2d_cli.domain.types import Request, Window, WindowResult
 from as2d_cli.engine.comparison import Compared, Comparison
 from as2d_cli.engine.engine import Engine, WindowTask
+from as2d_cli.engine.messages import ModelRef
 from as2d_cli.models import loader
 from as2d_cli.system.printable import printable
 
@@ -43,7 +46,7 @@ class AskFromTranscript(AskRun):
         self._runner: Engine | Compared | None = None
 
     @property
-    def _found(self) -> Comparison | None:
+    def _comparison(self) -> Comparison | None:
         return self._runner.found if isinstance(self._runner, Compared) else None
 
     def _listening(self, interrupted: bool) -> RunReport:
@@ -57,8 +60,30 @@ class AskFromTranscript(AskRun):
             name = self._request.target.name
             raise RequestError(f"model {name!r} does not answer from a text", "choose another with --reader")
 
-    def _answers(self, engine: Engine) -> Iterator[Answer]:
-        count = loader.token_counter(self._target.entry, self._target.path)
+    def _answers(self) -> Generator[Answer, None, None]:
+        with self._models() as models:
+            yield from self._read(models.target, models.engine)
+
+    @contextmanager
+    def _models(self) -> Iterator[LoadedModels]:
+        """Load the reader and its drafter, and let this device's profile have its say."""
+        asked = self._request
+        wanted = Models(
+            asked.target,
+            asked.drafter,
+            asked.listening.threads,
+            auto_budget=asked.auto_budget,
+            memory_limit_bytes=asked.listening.memory_limit_bytes,
+            decode=asked.decode,
+        )
+        with load_models(wanted, self._display) as models:
+            self._check(models.engine.target_spec)
+            self._report.budget = models.choose_plan()
+            self._report.load_s = time.perf_counter() - models.began
+            yield models
+
+    def _read(self, reader: ModelRef, engine: Engine) -> Iterator[Answer]:
+        count = loader.token_counter(reader.entry, reader.path)
         questions = self._request.questions
         cutter = _Cutter(count, engine.target_spec.max_passage_tokens, questions)
         before = WindowTask(-1, _nothing(), _NOTHING_ELSE)

@@ -1,20 +1,17 @@
-"""Questions about recordings, whoever answers them: loading the models, counting, the report."""
+"""A run of questions about recordings, whoever answers them: counting and the report."""
 
 from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import replace
 
 from as2d_cli.ask.types import Answer, AskReport, AskRequest
 from as2d_cli.batch.display import Display
 from as2d_cli.batch.report import RunReport
-from as2d_cli.batch.session import Models, load_models
-from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.engine.comparison import Comparison
-from as2d_cli.engine.engine import Engine
 
 
 class AskRun(ABC):
@@ -39,22 +36,19 @@ class AskRun(ABC):
 
         Raises `ModelError`, `PluginError` or `RequestError` if there is no way to go on.
         """
-        with self._engine() as engine:
-            yield from self._counted(self._answers(engine))
-
-    def _counted(self, answers: Iterator[Answer]) -> Iterator[Answer]:
-        for answer in answers:
-            self._report.done += answer.text is not None
-            self._report.failed += answer.error is not None
-            self._report.stats += answer.stats
-            yield answer
-            if answer.error is not None and self._request.listening.fail_fast:
-                self._report.stopped = True
-                return
+        with closing(self._answers()) as answers:
+            for answer in answers:
+                self._report.done += answer.text is not None
+                self._report.failed += answer.error is not None
+                self._report.stats += answer.stats
+                yield answer
+                if answer.error is not None and self._request.listening.fail_fast:
+                    self._report.stopped = True
+                    return
 
     def report(self, *, interrupted: bool = False) -> AskReport:
         """Return what has been done so far."""
-        found = self._found
+        found = self._comparison
         return AskReport(
             self._listening(interrupted),
             replace(
@@ -68,16 +62,12 @@ class AskRun(ABC):
 
     @property
     @abstractmethod
-    def _found(self) -> Comparison | None:
+    def _comparison(self) -> Comparison | None:
         """What comparing came to so far, if it was asked for. Its files are numbers in `_asked`."""
 
     @abstractmethod
-    def _answers(self, engine: Engine) -> Iterator[Answer]:
-        """Yield what becomes of each question."""
-
-    @abstractmethod
-    def _check(self, spec: TargetSpec) -> None:
-        """Raise `RequestError` if the target cannot answer."""
+    def _answers(self) -> Generator[Answer, None, None]:
+        """Load the models, and yield what becomes of each question."""
 
     def _listening(self, interrupted: bool) -> RunReport | None:
         """Return how the transcripts came about, if there are any."""
@@ -86,22 +76,3 @@ class AskRun(ABC):
     def _spent(self, began: float) -> None:
         """Count the time since `began` as spent on answers."""
         self._report.wall_s += time.perf_counter() - began
-
-    @contextmanager
-    def _engine(self) -> Iterator[Engine]:
-        """Load the target and its drafter, and let this device's profile have its say."""
-        asked = self._request
-        wanted = Models(
-            asked.target,
-            asked.drafter,
-            asked.listening.threads,
-            auto_budget=asked.auto_budget,
-            memory_limit_bytes=asked.listening.memory_limit_bytes,
-            decode=asked.decode,
-        )
-        with load_models(wanted, self._display) as models:
-            self._target = models.target
-            self._check(models.engine.target_spec)
-            self._report.budget = models.choose_plan()
-            self._report.load_s = time.perf_counter() - models.began
-            yield models.engine

@@ -1,7 +1,7 @@
-"""Open a file by its content and read its audio as the file holds it: any rate, any channels.
+"""Opens a media file by its content and reads its audio as it is in there: any rate, any channels.
 
-libsndfile reads what it is best at (uncompressed containers and FLAC); FFmpeg, through PyAV, reads
-the rest and takes over where libsndfile gives up. Mixing, resampling and checks are `audio`'s.
+libsndfile reads what it is best at (uncompressed containers and FLAC). FFmpeg (`ffmpeg`) reads the rest and
+takes over where libsndfile gives up. `stream` mixes, resamples and checks what is read.
 """
 
 from __future__ import annotations

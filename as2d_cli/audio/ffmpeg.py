@@ -1,4 +1,4 @@
-"""Read audio with FFmpeg, through PyAV: compressed formats, films, damaged files."""
+"""Reads audio with FFmpeg, through PyAV: compressed formats, films, damaged files."""
 
 from __future__ import annotations
 

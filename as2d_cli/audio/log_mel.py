@@ -1,4 +1,4 @@
-"""Whisper's log-mel spectrogram (Radford et al. 2022, section 2.2), fast enough to run beside a model."""
+"""Mel features: Whisper's log-mel spectrogram (Radford et al. 2022, section 2.2), made fast."""
 
 from __future__ import annotations
 

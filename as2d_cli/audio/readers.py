@@ -1,4 +1,4 @@
-"""What a way of reading audio files offers, whichever library does it."""
+"""The interface of audio readers, whichever library does the reading, and the errors they raise."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Reader(Protocol):
 
 
 class UnreadableError(Exception):
-    """One reader can make nothing (more) of the file. Never leaves `audio` and `containers`."""
+    """One reader can make nothing (more) of the file. Never leaves `stream` and `containers`."""
 
 
 class NoAudioStreamError(UnreadableError):

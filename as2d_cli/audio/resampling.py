@@ -1,4 +1,4 @@
-"""Chunks of audio of any size and rate become blocks of about a second at one rate."""
+"""Resamples audio: chunks of any size and rate become blocks of about a second at one rate."""
 
 from __future__ import annotations
 

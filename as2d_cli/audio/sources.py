@@ -1,6 +1,6 @@
-"""Find the bytes of an input: a file, a named pipe, or a stream that cannot seek.
+"""Opens the bytes of an input as a file that can seek: from a file, a remote file, a pipe or another stream.
 
-What the bytes mean is found out by `containers`.
+`containers` finds out what the bytes mean.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Stream any audio file as mono 16 kHz blocks, in memory that does not grow with its length.
+"""Streams any audio file as mono 16 kHz blocks, in memory that does not grow with its length.
 
-`containers` finds out what the file is and decodes it, `resampling` changes its rate; here its channels are
-mixed, unusable samples are repaired, and what was done to them is said in `warnings`.
+`sources` opens the file, `containers` decodes it, `resampling` changes its rate. This module mixes the
+channels, repairs unusable samples, and reports in `warnings` what it did to them.
 """
 
 from __future__ import annotations

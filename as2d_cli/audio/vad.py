@@ -1,7 +1,7 @@
-"""Tells windows in which somebody speaks from silence, noise, tones and music. Silero's detector decides.
+"""Voice activity detection: tells speech from silence, noise, tones and music, by Silero's model.
 
-The answer is for whole windows, because a model hears a pause for what it is as long as there is speech
-around it, and where windows are cut must depend on the audio alone.
+The answer is for whole windows: a model recognises a pause as long as there is speech around it, and where
+windows are cut must depend on the audio alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Cut a stream of audio into windows a model can take, at the quietest places, losing nothing.
+"""Cuts a stream of audio into windows that a model can take, at the quietest places, losing nothing.
 
-The cuts depend on the audio alone, never on what a model made of it, so that a drafter may run ahead
-into later windows. Nothing is dropped: silence is somebody else's decision.
+The cuts depend on the audio alone, never on what a model made of it, so that a drafter may run ahead into
+later windows. Nothing is dropped: whether a window is silent is decided by `vad`.
 """
 
 from __future__ import annotations

@@ -57,6 +57,12 @@ class Input:
         """What to open."""
         return self.stream or self.path
 
+    def rewound(self) -> Path | BinaryIO:
+        """Return what to open; a stream is read from its beginning, also when it was read before."""
+        if self.stream is not None:
+            self.stream.seek(0)
+        return self.source
+
     @property
     def name(self) -> str:
         """For messages: one printable line."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,6 +14,7 @@ from as2d_cli.batch.request import BatchRequest
 from as2d_cli.batch.resume import Stamp, stamp_of
 from as2d_cli.batch.session import Session, open_session
 from as2d_cli.batch.work import Decoded, Heard, Item
+from as2d_cli.domain.types import Request
 from as2d_cli.engine.comparison import Comparison
 from as2d_cli.profile.plan import DraftPlan
 
@@ -25,17 +27,12 @@ class LocalExecutor:
     def __init__(self, session: Session) -> None:
         """Decode with models that are loaded."""
         self._session = session
+        self.comparison = Comparison()
 
     @property
     def plan(self) -> DraftPlan | None:
         """What was chosen by this device's profile, if that was left to it."""
         return self._session.plan
-
-    @property
-    def comparison(self) -> Comparison:
-        """What both ways of decoding came to so far, if they are compared."""
-        compared = self._session.compared
-        return compared.found if compared else Comparison()
 
     @property
     def is_drafter_lost(self) -> bool:
@@ -53,19 +50,28 @@ class LocalExecutor:
 
     def run(self, items: Sequence[Item], heard: Heard) -> Iterator[Decoded]:
         """Yield each file once it is finished, in order. Raises as `Pipeline.events`."""
+        for question, same in groupby(items, lambda item: item.question):
+            yield from self._run(list(same), self._session.request_for(question), heard)
+
+    def _run(self, items: Sequence[Item], request: Request, heard: Heard) -> Iterator[Decoded]:
         stamps: dict[int, Stamp | None] = {}
 
-        def opened() -> Iterator[Path | BinaryIO]:
+        def sources() -> Iterator[Path | BinaryIO]:
             for number, item in enumerate(items):
                 stamps[number] = stamp_of(item.input)
-                yield item.input.source
+                yield item.input.rewound()
 
-        for work, window in self._session.pipeline.events(opened(), self._session.request):
-            if window is None:
-                yield work, items[work.number].content(stamps.pop(work.number), work)
-            else:
+        compared = self._session.compared
+        for work, window in self._session.pipeline.events(sources(), request):
+            item = items[work.number]
+            if window is not None:
                 silent = window.task.known_result is not None
-                heard(work.number, window.task.window.duration_s, window.result, silent=silent)
+                heard(item.number, window.task.window.duration_s, window.result, silent=silent)
+                self.comparison += compared.taken(item.number) if compared else Comparison()
+                continue
+            content = item.content(stamps.pop(work.number), work)
+            work.number = item.number
+            yield work, content
 
 
 @contextmanager

@@ -21,7 +21,7 @@ RECIPE = 1
 """Raised when the same model and options come to give another text, so that older outputs are made anew."""
 _WITHOUT_INFLUENCE = frozenset(
     {
-        *("inputs", "folder", "overwrite", "fail_fast"),
+        *("inputs", "asks", "folder", "overwrite", "fail_fast"),
         *("drafter", "compare", "threads", "decode", "auto_budget"),
         *("others", "memory_limit_bytes", "cluster"),
         *("target", "timed", "word_timestamps", "formats", "layout"),
@@ -49,6 +49,8 @@ class BatchRequest:
     drafter: ModelEntry | None = None
     language: str | None = None
     """Whisper language code, or None to detect it in each file."""
+    asks: bool = False
+    """Whether questions are asked about the recordings, which the target answers by ear."""
     translate_to: str | None = None
     """Code of the language to write in; None: in the one that is spoken."""
     prompt: str | None = None
@@ -85,6 +87,8 @@ class BatchRequest:
     @property
     def task(self) -> Task:
         """What the target is to do."""
+        if self.asks:
+            return "ask"
         return "translate" if self.translate_to else "transcribe"
 
     @property

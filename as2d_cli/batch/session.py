@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from as2d_cli.batch.display import Display
 from as2d_cli.batch.pipeline import Pipeline
@@ -123,7 +123,7 @@ class Session:
     engine: Engine
     pipeline: Pipeline
     request: Request
-    """What is asked of every window."""
+    """What is asked of every window, but the question."""
     plan: DraftPlan | None
     """What was chosen by this device's profile, if that was left to it."""
     load_s: float
@@ -136,6 +136,10 @@ class Session:
     def spec(self) -> TargetSpec:
         """Facts about the target."""
         return self.engine.target_spec
+
+    def request_for(self, question: str | None) -> Request:
+        """Return what is asked of every window of a file."""
+        return self.request if question is None else replace(self.request, question=question)
 
     @property
     def is_drafter_lost(self) -> bool:
@@ -166,7 +170,7 @@ def open_session(asked: BatchRequest, display: Display) -> Iterator[Session]:
     with load_models(wanted, display) as models:
         engine = models.engine
         request = _window_request(asked, engine.target_spec)
-        _check_prompt(asked.prompt, models.target, engine.target_spec.max_prompt_tokens)
+        _check_prompt(request.prompt, models.target, engine.target_spec.max_prompt_tokens)
         plan = models.choose_plan()
         guard = DraftGuard(plan.plain) if plan and plan.drafting and plan.plain else None
         compared = Compared(engine) if asked.compares else None
@@ -177,6 +181,8 @@ def open_session(asked: BatchRequest, display: Display) -> Iterator[Session]:
 
 def _window_request(asked: BatchRequest, spec: TargetSpec) -> Request:
     """Return the request for all windows. Raises `RequestError` for what is beyond the model."""
+    if asked.asks:
+        return _question_request(asked, spec)
     languages, language = spec.languages, asked.language
     if asked.task not in spec.tasks:
         raise cannot(asked.target.name, asked.task)
@@ -197,6 +203,15 @@ def _window_request(asked: BatchRequest, spec: TargetSpec) -> Request:
         )
     wants_times = asked.timed or asked.word_timestamps
     return Request(asked.task, language, word_times=wants_times, prompt=asked.prompt, to=to)
+
+
+def _question_request(asked: BatchRequest, spec: TargetSpec) -> Request:
+    """Return the request of windows about which a question is asked; each file adds its own."""
+    if "ask" not in spec.tasks or spec.max_passage_tokens:
+        raise RequestError(
+            f"model {asked.target.name!r} does not answer questions by ear", "choose one with --reader"
+        )
+    return Request(task="ask", language=asked.language)
 
 
 def _check_prompt(prompt: str | None, target: ModelRef, allowed: int) -> None:

@@ -1,4 +1,9 @@
-"""What is handed to the engines of a cluster, and what comes back from them. All of it can be sent."""
+"""What the driver of a run hands to the actors and splitters of a cluster, and what they send back.
+
+The driver hands out pieces: whole files, or windows of a long file. An actor answers a piece with events.
+A splitter reads a long file and sends its windows in chunks; a piece of windows refers to their chunk. All of
+it can be pickled.
+"""
 
 from __future__ import annotations
 
@@ -14,46 +19,46 @@ from as2d_cli.domain.types import Request, Span, Window, WindowResult
 from as2d_cli.engine.comparison import Comparison
 from as2d_cli.profile.plan import DraftPlan
 
-RUN_WINDOWS = 8
-"""Windows of a long file that are handed out at once, about four minutes and 15 MB."""
+CHUNK_WINDOWS = 8
+"""Most windows of a chunk: about four minutes and 15 MB."""
 LONG_S = 1200.0
 """A file that claims to be longer is divided among engines."""
 WHOLE = -1
 """Stands for all windows of a file that is not divided."""
 
 Key: TypeAlias = tuple[int, int]
-"""What is decoded once: a file's number, and a window's, or `WHOLE`."""
-HeardWindows: TypeAlias = list[tuple[Window, WindowResult | None]]
-"""Windows in order, those in which nobody speaks with their result."""
+"""What is decoded once: the number of a file, and the index of its window or `WHOLE`."""
+Chunk: TypeAlias = list[tuple[Window, WindowResult | None]]
+"""Consecutive windows of a long file; a window without speech comes with its result."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilePiece:
-    """Whole files, one after the other."""
+    """Whole files, decoded one after the other."""
 
     items: tuple[Item, ...]
 
     @property
     def keys(self) -> tuple[Key, ...]:
-        """What is decoded with it, in this order."""
+        """What it decodes, in this order."""
         return tuple((item.number, WHOLE) for item in self.items)
 
 
 @dataclass(frozen=True, slots=True)
 class WindowPiece:
-    """Some consecutive windows of a long file."""
+    """Some windows of one chunk of a long file."""
 
     number: int
     indexes: tuple[int, ...]
-    windows: Any
-    """Ray's reference to the `HeardWindows` that these are among."""
+    chunk: Any
+    """Ray's reference to the `Chunk`."""
     question: str | None = None
     language: str | None = None
-    """What is spoken, as the first window has it."""
+    """The language of the file, once its first spoken window has decided it."""
 
     @property
     def keys(self) -> tuple[Key, ...]:
-        """What is decoded with it, in this order."""
+        """What it decodes, in this order."""
         return tuple((self.number, index) for index in self.indexes)
 
 
@@ -61,15 +66,15 @@ Piece: TypeAlias = FilePiece | WindowPiece
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """Announces the next windows of a long file, which follow as `HeardWindows`."""
+class ChunkHeader:
+    """From a splitter: its next message is a `Chunk` of these windows, which the driver need not fetch."""
 
     indexes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class End:
-    """A long file has been read, or could not be read on."""
+class FileEnd:
+    """From a splitter: a long file has been read, or could not be read on."""
 
     duration_s: float
     warnings: tuple[str, ...]
@@ -78,13 +83,13 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
-    """An engine is ready."""
+class EngineStarted:
+    """From an actor: its engine is loaded."""
 
     request: Request
     """What is asked of every window."""
     spec: TargetSpec
-    budget: DraftPlan | None
+    plan: DraftPlan | None
     load_s: float
     peak_bytes: int
     """Most memory that the engine has taken so far, all of its processes together."""
@@ -92,15 +97,15 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundLong:
-    """A file was left alone, to be divided."""
+class LongFileFound:
+    """A file of a piece is long: it was not decoded, and is to be divided."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedFile:
-    """A file is finished, or has failed."""
+    """A whole file is decoded, or has failed."""
 
     number: int
     work: FileWork
@@ -123,21 +128,21 @@ class DecodedWindow:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class EngineFailed:
     """The engine cannot go on."""
 
     error: As2dError
 
 
-Body: TypeAlias = FoundLong | DecodedFile | DecodedWindow | Broken
+Event: TypeAlias = LongFileFound | DecodedFile | DecodedWindow | EngineFailed
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """What an engine tells, and how it is."""
+class ActorMessage:
+    """An event, and the state of the engine after it."""
 
-    body: Body
+    event: Event
     is_drafter_lost: bool
     paused_windows: int
     notes: tuple[str, ...]
-    """What the user may want to know, since the last time."""
+    """What the user may want to know, since the last message."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from as2d_cli.batch.report import NodeReport
-from as2d_cli.cluster.messages import Loaded
+from as2d_cli.cluster.messages import EngineStarted
 from as2d_cli.domain.errors import As2dError
 from as2d_cli.profile.plan import DraftPlan
 
@@ -16,7 +16,7 @@ MAX_DEATHS = 3
 USUAL_THREADS = 4
 """Threads of an engine where nothing else is asked for: more of them gain less than more engines do."""
 _MARGIN = 1.25
-"""Memory that an engine comes to take while it works, beside what it took when it was loaded."""
+"""What an engine takes while it works, as a multiple of what it took when it was loaded."""
 
 
 @dataclass
@@ -30,66 +30,73 @@ class Node:
     threads: int
     """Of each engine's target."""
     is_alive: bool = True
-    wanted: int = 1
+    engines: int = 0
+    """Engines loaded or loading."""
+    wanted_engines: int = 1
     """Engines that it is to run: one, until that one tells what it takes."""
-    running: int = 0
+    most_engines: int = 0
     deaths: int = 0
+    """Engines lost since the last result."""
     error: As2dError | None = None
     """Why it is given up."""
-    most: int = 0
     audio_s: float = 0.0
-    budget: DraftPlan | None = None
+    plan: DraftPlan | None = None
     began: float | None = None
     stopped: float | None = None
 
     @property
-    def lacks(self) -> int:
+    def missing_engines(self) -> int:
         """How many engines are to be started."""
-        return max(0, self.wanted - self.running) if self.is_alive and self.error is None else 0
+        return max(0, self.wanted_engines - self.engines) if self.is_alive and self.error is None else 0
 
-    def loaded(self, loaded: Loaded) -> None:
-        """Note what an engine is like."""
-        self.most = max(self.most, self.running)
-        self.budget = loaded.budget
+    def add_engine(self) -> None:
+        """Count an engine that begins to load."""
+        self.engines += 1
+
+    def engine_started(self, started: EngineStarted) -> None:
+        """Decide how many engines there is room for, from what this one takes."""
+        self.most_engines = max(self.most_engines, self.engines)
+        self.plan = started.plan
         self.began = self.began or time.monotonic()
-        by_memory = int(self.memory_bytes / (_MARGIN * loaded.peak_bytes)) if loaded.peak_bytes else self.cpus
-        self.wanted = max(1, min(self.cpus // self.threads, by_memory))
+        peak_bytes = started.peak_bytes
+        by_memory = int(self.memory_bytes / (_MARGIN * peak_bytes)) if peak_bytes else self.cpus
+        self.wanted_engines = max(1, min(self.cpus // self.threads, by_memory))
 
-    def lost(self, error: As2dError) -> None:
-        """Note that an engine is gone; `error` is why the node is given up if that goes on."""
-        self.ended()
+    def engine_lost(self, error: As2dError) -> None:
+        """Note that an engine died; `error` is why the node is given up if that goes on."""
+        self.engine_ended()
         self.deaths += 1
         if self.deaths >= MAX_DEATHS:
             self.error = error
 
-    def ended(self) -> None:
+    def engine_ended(self) -> None:
         """Note that an engine is no more."""
-        self.running -= 1
-        self.stopped = None if self.running else time.monotonic()
+        self.engines -= 1
+        self.stopped = None if self.engines else time.monotonic()
 
-    def heard(self, seconds: float) -> None:
-        """Note that it decoded so much audio."""
+    def add_audio(self, seconds: float) -> None:
+        """Count new audio that it decoded."""
         self.audio_s += seconds
         self.deaths = 0 if seconds else self.deaths
 
     def report(self) -> NodeReport:
         """Return what it has done so far."""
-        until = self.stopped if self.stopped is not None and not self.running else time.monotonic()
+        until = self.stopped if self.stopped is not None and not self.engines else time.monotonic()
         wall_s = until - self.began if self.began is not None else 0.0
-        return NodeReport(self.name, self.most, self.threads, self.audio_s, wall_s, self.budget)
+        return NodeReport(self.name, self.most_engines, self.threads, self.audio_s, wall_s, self.plan)
 
 
 def nodes_of(rows: list[dict[str, Any]], threads: int | None) -> list[Node]:
-    """Return the nodes in what `ray.nodes()` tells that are alive and have processors to give.
+    """Return those nodes of `ray.nodes()` that are alive and have processors to give.
 
-    `threads` are those asked for, for each engine.
+    `threads` are those of each engine, None: as many as usual.
     """
-    found = []
+    nodes = []
     for row in rows:
         resources = row["Resources"] if row["Alive"] else {}
         cpus = int(resources.get("CPU", 0))
         if cpus:
             name = row.get("NodeManagerHostname") or row["NodeManagerAddress"]
             memory = float(resources.get("memory", "inf"))
-            found.append(Node(row["NodeID"], name, cpus, memory, min(threads or USUAL_THREADS, cpus)))
-    return found
+            nodes.append(Node(row["NodeID"], name, cpus, memory, min(threads or USUAL_THREADS, cpus)))
+    return nodes

@@ -1,7 +1,6 @@
-"""What is left to decode, who has which of it in work, and what becomes of it when an engine is lost.
+"""What is left to decode, what each engine has in work, and what becomes of that when an engine is lost.
 
-Each file, and each window of a divided one, is a key. A key may be in work twice; what comes first counts.
-A key in whose decoding engines were lost `ATTEMPTS` times is given up. No Ray here: engines are numbers.
+No Ray here: engines are numbers.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from as2d_cli.batch.work import Item
 from as2d_cli.cluster.messages import FilePiece, Key, Piece, WindowPiece
 
 ATTEMPTS = 3
-"""How often a file is begun before it is given up: it is retried twice."""
+"""How often a key is begun before it is given up: it is retried twice."""
 FILES_AT_ONCE = 16
 _ROUNDS = 2
 """Every engine gets about so many more pieces of files, ever smaller ones, so that all end together."""
@@ -28,133 +27,158 @@ _PATIENCE, _PATIENCE_S = 4.0, 10.0
 
 
 @dataclass
-class _InWork:
-    """A piece that an engine has."""
+class _Assignment:
+    """A piece that an engine has in work."""
 
     piece: Piece
     left: dict[Key, None]
-    """What has not come back, in order."""
+    """The keys without a result so far, in order."""
     begun: float
-    """When the first of `left` was, at the latest."""
+    """When the first key of `left` was begun, at the latest."""
     copied: set[Key] = field(default_factory=set)
+    """Keys that a second engine has in work, too."""
 
 
 class WorkQueue:
-    """Knows the state of every key of a run."""
+    """Every key of a run, from the moment it can be decoded until its result counts.
+
+    A key is a file, or a window of a divided file. Its life:
+
+                   next_piece                  accept
+        waiting ----------------> in work ----------------> done
+           ^                       |  ^ |
+           |  accept(failed=True)  |  | | next_piece of an idle engine: the key is in work twice,
+           |  remove_engine        |  +-+ the first result counts
+           +-----------------------+
+                                   |  the same, the attempt being the last of `ATTEMPTS`
+                                   +------------------------------------------------------> given up
+
+    Keys that wait or are in work are open. `drop_file` closes all keys of a file, wherever they are.
+    """
 
     def __init__(self, items: Sequence[Item], clock: Callable[[], float] = time.monotonic) -> None:
         """Begin with `items`, to be decoded in this order as far as possible."""
-        self._fresh = deque(items)
-        self._urgent: deque[Piece] = deque()
-        self._open: set[Key] = set()  # handed out, or about to be, and not come back
+        self._files = deque(items)
+        self._urgent: deque[Piece] = deque()  # goes before files that have not been begun
+        self._open: set[Key] = set()  # but for those of `_files`
         self._attempts: dict[Key, int] = {}
-        self._engines: dict[int, list[_InWork]] = {}
+        self._assignments: dict[int, list[_Assignment]] = {}  # by engine
         self._clock = clock
-        self._usual_s = 0.0
+        self._usual_s = 0.0  # moving average of what a key takes
 
-    def add(self, pieces: Iterable[WindowPiece]) -> None:
-        """Take windows, which go before files that have not been begun."""
+    def add_windows(self, pieces: Iterable[WindowPiece]) -> None:
+        """Add windows, which go before files that have not been begun."""
         for piece in pieces:
             self._open.update(piece.keys)
             self._urgent.append(piece)
 
-    def drop(self, number: int) -> None:
-        """Forget all of a file, which is over."""
+    def drop_file(self, number: int) -> None:
+        """Close all keys of a file, which is finished."""
         self._open -= {key for key in self._open if key[0] == number}
 
-    def next_for(self, engine: int, engines: int) -> Piece | None:
-        """Return what an engine, one of so many, is to do next, if it is to be given anything."""
-        have = self._engines.setdefault(engine, [])
-        if sum(len(one.left) for one in have) > _LOW:
+    def next_piece(self, engine: int, n_engines: int) -> Piece | None:
+        """Return what an engine, one of `n_engines`, is to do next, None if it is to be given nothing."""
+        assignments = self._assignments.setdefault(engine, [])
+        if sum(len(assignment.left) for assignment in assignments) > _LOW:
             return None
-        piece = self._queued(engines)
-        if piece is None and not have:
-            piece = self._stolen(engine)
+        piece = self._pop_waiting(n_engines)
+        if piece is None and not assignments:
+            piece = self._copy_of_straggler(engine)
         if piece is not None:
-            have.append(_InWork(piece, dict.fromkeys(piece.keys), self._clock()))
+            assignments.append(_Assignment(piece, dict.fromkeys(piece.keys), self._clock()))
         return piece
 
-    def _queued(self, engines: int) -> Piece | None:
+    def _pop_waiting(self, n_engines: int) -> Piece | None:
         while self._urgent:
-            piece = _only(self._urgent.popleft(), self._open)
+            piece = _part(self._urgent.popleft(), self._open)
             if piece is not None:
                 return piece
-        count = max(1, min(FILES_AT_ONCE, len(self._fresh) // (_ROUNDS * engines)))
-        items = tuple(self._fresh.popleft() for _ in range(min(count, len(self._fresh))))
+        count = max(1, min(FILES_AT_ONCE, len(self._files) // (_ROUNDS * n_engines)))
+        items = tuple(self._files.popleft() for _ in range(min(count, len(self._files))))
         piece = FilePiece(items)
         self._open.update(piece.keys)
         return piece if items else None
 
-    def _stolen(self, engine: int) -> Piece | None:
-        """Return the last key of the fullest other engine; its only one just if that takes long."""
-        others = [one for other, have in self._engines.items() if other != engine for one in have]
-        for one in sorted(others, key=lambda one: -len(one.left)):
-            uncopied = [key for key in one.left if key in self._open and key not in one.copied]
-            patience_s = max(_PATIENCE_S, _PATIENCE * self._usual_s)
-            if uncopied and (len(one.left) > 1 or self._clock() - one.begun > patience_s):
-                one.copied.add(uncopied[-1])
-                return _only(one.piece, {uncopied[-1]})
+    def _copy_of_straggler(self, engine: int) -> Piece | None:
+        """Return the last key of the fullest other engine; its only key just if that takes long."""
+        others = [
+            assignment
+            for other, assignments in self._assignments.items()
+            for assignment in assignments
+            if other != engine
+        ]
+        patience_s = max(_PATIENCE_S, _PATIENCE * self._usual_s)
+        for other in sorted(others, key=lambda other: -len(other.left)):
+            uncopied = [key for key in other.left if key in self._open and key not in other.copied]
+            if uncopied and (len(other.left) > 1 or self._clock() - other.begun > patience_s):
+                other.copied.add(uncopied[-1])
+                return _part(other.piece, {uncopied[-1]})
         return None
 
-    def came(self, engine: int, key: Key, *, failed: bool = False) -> bool:
-        """Note that an engine sent a key; tell whether that counts.
+    def accept(self, engine: int, key: Key, *, failed: bool = False) -> bool:
+        """Take the result of a key from an engine; tell whether it counts.
 
-        It does not if somebody else was first, or if it `failed` and is to be tried again, by itself.
+        It does not if another engine was first, or if it `failed` and the key is tried again, by itself.
         """
-        now, single = self._clock(), None
-        for one in self._engines.get(engine, []):
-            if key in one.left:
-                self._usual_s = 0.8 * self._usual_s + 0.2 * (now - one.begun)
-                single = _only(one.piece, {key})
-                del one.left[key]
-            one.begun = now
-        self._engines[engine] = [one for one in self._engines.get(engine, []) if one.left]
+        piece = self._unassign(engine, key)
         if key not in self._open:
             return False
-        self._open.remove(key)
-        return not (failed and single is not None and self._tried(key, single))
-
-    def _tried(self, key: Key, piece: Piece) -> bool:
-        self._attempts[key] = self._attempts.get(key, 0) + 1
-        if self._attempts[key] >= ATTEMPTS:
+        if failed and piece is not None and self._may_retry(key):
+            self._urgent.append(piece)
             return False
-        self._open.add(key)
-        self._urgent.append(piece)
+        self._open.remove(key)
         return True
 
-    def lost(self, engine: int) -> list[Key]:
-        """Note that an engine is gone; return the keys given up, as too many were lost with them.
+    def _unassign(self, engine: int, key: Key) -> Piece | None:
+        """Take a key from an engine and begin to time its next; return a piece of that key alone."""
+        now, piece = self._clock(), None
+        for assignment in self._assignments.get(engine, []):
+            if key in assignment.left:
+                self._usual_s = 0.8 * self._usual_s + 0.2 * (now - assignment.begun)
+                piece = _part(assignment.piece, {key})
+                del assignment.left[key]
+            assignment.begun = now
+        self._assignments[engine] = [
+            assignment for assignment in self._assignments.get(engine, []) if assignment.left
+        ]
+        return piece
 
-        What it had in work, or may have been reading ahead, goes to others one by one, as one of these keys
-        may be what ended it. The rest of a piece stays together.
+    def _may_retry(self, key: Key) -> bool:
+        """Count an attempt that went wrong; tell whether another is left."""
+        self._attempts[key] = self._attempts.get(key, 0) + 1
+        return self._attempts[key] < ATTEMPTS
+
+    def remove_engine(self, engine: int) -> Key | None:
+        """Let others do what a lost engine had; return the key given up, if this was its last attempt.
+
+        Only the key in work is charged with an attempt. It goes out by itself, and so do the keys that the
+        engine may have been reading ahead, as each of them may be what ended it. The rest of a piece stays
+        together.
         """
-        gone: list[Key] = []
+        lost = [
+            (assignment.piece, [key for key in assignment.left if self._is_orphan(key)])
+            for assignment in self._assignments.pop(engine, [])
+        ]
+        in_work = next((key for _, keys in lost for key in keys), None)
         suspects = 1 + _READ_AHEAD
-        is_first = True
-        for one in self._engines.pop(engine, []):
-            left = [key for key in one.left if key in self._open and not self._is_elsewhere(key)]
-            for key in left[:suspects]:
-                single = _only(one.piece, {key})
-                if single is None:
-                    continue
-                if not is_first:
-                    self._urgent.append(single)
-                elif not self._tried(key, single):
-                    self._open.discard(key)
-                    gone.append(key)
-                is_first = False
-            rest = _only(one.piece, set(left[suspects:]))
-            if rest is not None:
-                self._urgent.append(rest)
-            suspects = max(0, suspects - len(left))
-        return gone
+        for piece, keys in lost:
+            singles = [_part(piece, {key}) for key in keys[:suspects]]
+            rest = _part(piece, set(keys[suspects:]))
+            self._urgent += [part for part in (*singles, rest) if part is not None]
+            suspects -= len(singles)
+        if in_work is None or self._may_retry(in_work):
+            return None
+        self._open.remove(in_work)
+        return in_work
 
-    def _is_elsewhere(self, key: Key) -> bool:
-        return any(key in one.left for have in self._engines.values() for one in have)
+    def _is_orphan(self, key: Key) -> bool:
+        """Tell whether a key is open, and in work nowhere."""
+        assigned = (assignment for assignments in self._assignments.values() for assignment in assignments)
+        return key in self._open and not any(key in assignment.left for assignment in assigned)
 
 
-def _only(piece: Piece, keys: set[Key]) -> Piece | None:
-    """Return that part of a piece which has one of `keys`, None if there is nothing of it."""
+def _part(piece: Piece, keys: set[Key]) -> Piece | None:
+    """Return the part of a piece that has these keys, None if it has none of them."""
     if isinstance(piece, FilePiece):
         items = tuple(item for item, key in zip(piece.items, piece.keys, strict=True) if key in keys)
         return FilePiece(items) if items else None

@@ -1,4 +1,4 @@
-"""Reads a long file once, and gives out its windows for engines to share."""
+"""Reads a long file once and divides it into chunks of windows, for engines to share."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from as2d_cli.audio.vad import SpeechDetector
 from as2d_cli.batch.pipeline import FileWork, known_result, windows_of
 from as2d_cli.batch.resume import stamp_of
 from as2d_cli.batch.work import Item
-from as2d_cli.cluster.messages import RUN_WINDOWS, End, HeardWindows, Run
+from as2d_cli.cluster.messages import CHUNK_WINDOWS, Chunk, ChunkHeader, FileEnd
 from as2d_cli.domain.errors import As2dError
 
 
-def read_long(item: Item, vad: bool) -> Iterator[Run | HeardWindows | End]:
-    """Yield each run of windows, announced beforehand, then the end.
+def split_file(item: Item, vad: bool) -> Iterator[ChunkHeader | Chunk | FileEnd]:
+    """Yield header and chunk in turn, then the end.
 
-    The first run goes no further than to the first window in which somebody speaks: on that may depend in
-    which language all others are taken.
+    The first chunk ends with the first spoken window: the language of all others may depend on that window.
     """
     speech = SpeechDetector() if vad else None
-    opened = item.opened()
-    stamp = stamp_of(opened)
-    work = FileWork(opened.source, item.number)
-    heard: HeardWindows = []
-    spoken = False
+    source = item.opened()
+    stamp = stamp_of(source)
+    work = FileWork(source.source, item.number)
+    chunk: Chunk = []
+    has_speech = False
     try:
         with closing(windows_of(work)) as windows:
             for window in windows:
-                heard.append((window, known_result(speech, window)))
-                begins = not spoken and heard[-1][1] is None
-                if begins or len(heard) == RUN_WINDOWS:
-                    yield from _announced(heard)
-                    heard = []
-                spoken = spoken or begins
+                result = known_result(speech, window)
+                chunk.append((window, result))
+                is_first_spoken = not has_speech and result is None
+                has_speech = has_speech or is_first_spoken
+                if is_first_spoken or len(chunk) == CHUNK_WINDOWS:
+                    yield from _with_header(chunk)
+                    chunk = []
     except As2dError as error:
         work.error = error
-    if heard:
-        yield from _announced(heard)
-    yield End(work.duration_s, tuple(work.warnings), work.error, item.content(stamp, work))
+    if chunk:
+        yield from _with_header(chunk)
+    yield FileEnd(work.duration_s, tuple(work.warnings), work.error, item.content(stamp, work))
 
 
-def _announced(heard: HeardWindows) -> Iterator[Run | HeardWindows]:
-    yield Run(tuple(window.index for window, _ in heard))
-    yield heard
+def _with_header(chunk: Chunk) -> Iterator[ChunkHeader | Chunk]:
+    yield ChunkHeader(tuple(window.index for window, _ in chunk))
+    yield chunk

@@ -1,4 +1,4 @@
-"""Connects to a Ray cluster, or begins one here and ends it again. Ray is to keep quiet, and to itself."""
+"""Connects to a Ray cluster, or starts one on this machine and ends it again, and keeps Ray quiet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from as2d_cli.domain.errors import PluginError, RequestError
 from as2d_cli.system.device import usable_cpus
 from as2d_cli.system.printable import printable
 
-_QUIET = {
+_RAY_SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",  # else every start is told to Ray's makers
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else a warning
     "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1",  # else SIGTERM shows where it met native code
@@ -23,18 +23,18 @@ _QUIET = {
 
 _AUTO = "auto"
 _HINT = "--address is that of its head, as HOST:PORT, or auto"
-_PATIENCE_S = 10.0
+_CONNECT_PATIENCE_S = 10.0
 """How long a cluster may take to answer at all."""
 
 
 @contextmanager
-def connected(address: str | None) -> Iterator[Any]:
-    """Give Ray's module, connected to the cluster at `address`; None: to one that lasts as long as the block.
+def connect(address: str | None) -> Iterator[Any]:
+    """Yield Ray's module, connected to the cluster at `address`; None: to one that ends with the block.
 
     A connection that the calling program has already is used and kept. Raises `PluginError` if Ray is not
-    installed, or the cluster cannot be reached, `RequestError` for what cannot be one's address.
+    installed or the cluster cannot be reached, `RequestError` for what cannot be the address of a cluster.
     """
-    os.environ.update(_QUIET)
+    os.environ.update(_RAY_SETTINGS)
     try:
         import ray
     except ImportError as error:
@@ -46,8 +46,8 @@ def connected(address: str | None) -> Iterator[Any]:
         return
     with _own_signals():
         _init(ray, address)
-    # what happens to engines is told by us; Ray prints it to stdout, log_to_driver or not, and has no option
-    with suppress(AttributeError):  # a version may do without
+    # we report what happens to engines; Ray prints it to stdout whatever log_to_driver says
+    with suppress(AttributeError):  # private, so a version may lack it
         ray._private.worker._worker_logs_enabled = False
     try:
         yield ray
@@ -58,43 +58,43 @@ def connected(address: str | None) -> Iterator[Any]:
 
 @contextmanager
 def _own_signals() -> Iterator[None]:
-    """Keep what SIGTERM means to this program, whatever Ray makes of it at its start and at its end.
+    """Keep this program's handler of SIGTERM, which Ray replaces at its start and at its end.
 
-    It would leave by `SystemExit`, its native part tell the terminal of it, and nobody heed it afterwards.
+    With Ray's, SIGTERM would raise `SystemExit`, print native messages, and be ignored afterwards.
     """
     if threading.current_thread() is not threading.main_thread():  # then Ray leaves it alone, too
         yield
         return
     before = signal.getsignal(signal.SIGTERM)
-    came = False
+    was_terminated = False
     try:
         yield
-    except SystemExit as left:
-        came = left.code == signal.SIGTERM
-        if not came:
+    except SystemExit as error:
+        was_terminated = error.code == signal.SIGTERM
+        if not was_terminated:
             raise
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
-    if came:
+    if was_terminated:
         signal.raise_signal(signal.SIGTERM)
 
 
 def _init(ray: Any, address: str | None) -> None:  # noqa: ANN401 - a module
     if address not in (None, _AUTO):
-        _find(address)
-    here = {"num_cpus": usable_cpus(), "include_dashboard": False}
+        _check_address(address)
+    own_cluster = {"num_cpus": usable_cpus(), "include_dashboard": False}
     try:
         ray.init(
             address=address or "local",
             log_to_driver=False,
             logging_level=logging.ERROR,
-            **(here if address is None else {}),
+            **(own_cluster if address is None else {}),
         )
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-        raise _unreachable(address or "on this machine", telling_line(error)) from error
+        raise _unreachable(address or "on this machine", summary_line(error)) from error
 
 
-def _find(address: str) -> None:
+def _check_address(address: str) -> None:
     """Raise `PluginError` if nobody answers there, which Ray takes minutes to find out.
 
     Raises `RequestError` for what cannot be an address.
@@ -102,18 +102,18 @@ def _find(address: str) -> None:
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or "/" in host:
         raise RequestError(f"{printable(address)} is no address of a Ray cluster", _HINT)
-    why = no_answer(address)
+    why = why_unreachable(address)
     if why is not None:
         raise _unreachable(address, why)
 
 
-def no_answer(address: str) -> str | None:
+def why_unreachable(address: str) -> str | None:
     """Return why nobody answers at `HOST:PORT`, None if somebody does."""
     host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_PATIENCE_S).close()
     except (OSError, OverflowError, UnicodeError) as error:
-        return telling_line(error)
+        return summary_line(error)
     return None
 
 
@@ -121,8 +121,8 @@ def _unreachable(where: str, why: str) -> PluginError:
     return PluginError(f"the Ray cluster {printable(where)} cannot be reached: {why}", _HINT)
 
 
-def telling_line(error: Exception) -> str:
-    """Return the line that matters of what Ray or the system says: a traceback's last, else the first."""
+def summary_line(error: Exception) -> str:
+    """Return the line that matters of an error of Ray or the system: a traceback's last, else the first."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     is_traceback = any("Traceback (most" in line or line.startswith('File "') for line in lines)
     return (lines or [type(error).__name__])[-1 if is_traceback else 0]

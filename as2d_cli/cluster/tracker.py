@@ -1,6 +1,6 @@
-"""Where all that engines and readers send comes together: what is finished, has failed, is to be done again.
+"""The state of every file of a run: brings together what actors and splitters send, decides what is finished.
 
-No Ray here: engines are numbers, and references to windows are passed on as they come.
+No Ray here: engines are numbers, and references to chunks are passed on as they come.
 """
 
 from __future__ import annotations
@@ -14,129 +14,134 @@ from as2d_cli.batch.resume import Content
 from as2d_cli.batch.work import Decoded, Heard, Item
 from as2d_cli.cluster.long_files import LongFile
 from as2d_cli.cluster.messages import (
-    RUN_WINDOWS,
+    CHUNK_WINDOWS,
     WHOLE,
     DecodedFile,
     DecodedWindow,
-    End,
-    FoundLong,
+    FileEnd,
+    LongFileFound,
     Piece,
-    Run,
 )
 from as2d_cli.cluster.queue import ATTEMPTS, WorkQueue
 from as2d_cli.domain.errors import As2dError, DecodeError
 from as2d_cli.engine.comparison import Comparison
 
-_RUNS_AHEAD = 3
-"""Runs of windows of a long file that are read ahead for each engine."""
+_CHUNKS_AHEAD = 3
+"""Chunks of long files that are read ahead for each engine."""
 
 
 class Tracker:
-    """The work of one run."""
+    """The files of a run. Each is open until it is finished or has failed, which happens once."""
 
-    def __init__(self, items: Sequence[Item], heard: Heard, *, detects: bool) -> None:
-        """Begin with `items`. With `detects`, a file's first spoken window decides its language."""
+    def __init__(self, items: Sequence[Item], on_window: Heard, *, detects_language: bool) -> None:
+        """Begin with `items`. With `detects_language`, a file's first spoken window decides its language."""
         self._queue = WorkQueue(items)
-        self._items = {item.number: item for item in items}
-        self._heard, self._detects = heard, detects
+        self._open = {item.number: item for item in items}
+        self._on_window, self._detects_language = on_window, detects_language
         self._long: dict[int, LongFile] = {}
         self.comparison = Comparison()
         """What both ways of decoding came to, if they are compared."""
-        self.done: deque[Decoded] = deque()
-        """Files that are finished or have failed."""
-        self.to_read: deque[Item] = deque()
-        """Long files that nobody has begun to read."""
+        self.finished: deque[Decoded] = deque()
+        """Files that are finished or have failed, for the caller to take."""
+        self.to_split: deque[Item] = deque()
+        """Long files that no splitter has begun to read, for the caller to take."""
 
     @property
     def is_over(self) -> bool:
-        """Whether no file is left."""
-        return not self._items
+        """Whether no file is open."""
+        return not self._open
 
-    def next_for(self, engine: int, engines: int) -> Piece | None:
-        """Return what an engine, one of so many, is to be given now, if anything."""
-        return self._queue.next_for(engine, engines)
+    def is_open(self, number: int) -> bool:
+        """Tell whether a file is neither finished nor failed."""
+        return number in self._open
 
-    def found_long(self, engine: int, body: FoundLong) -> None:
-        """Note that a file is to be divided."""
-        if self._queue.came(engine, (body.number, WHOLE)):
-            item = self._items[body.number]
-            self._long[item.number] = LongFile(item, detects=self._detects)
-            self.to_read.append(item)
+    def next_piece(self, engine: int, n_engines: int) -> Piece | None:
+        """Return what an engine, one of `n_engines`, is to do next, None if it is to be given nothing."""
+        return self._queue.next_piece(engine, n_engines)
 
-    def decoded_file(self, engine: int, body: DecodedFile) -> float:
-        """Take a whole file; return how many seconds of it are new."""
-        work = body.work
-        if not self._queue.came(engine, (body.number, WHOLE), failed=isinstance(work.error, DecodeError)):
+    def handle_long_file(self, engine: int, event: LongFileFound) -> None:
+        """Have a file divided that an engine did not decode."""
+        if self._queue.accept(engine, (event.number, WHOLE)):
+            item = self._open[event.number]
+            self._long[item.number] = LongFile(item, detects_language=self._detects_language)
+            self.to_split.append(item)
+
+    def handle_file(self, engine: int, event: DecodedFile) -> float:
+        """Finish a whole file; return how many seconds of it are new."""
+        work = event.work
+        failed = isinstance(work.error, DecodeError)
+        if not self._queue.accept(engine, (event.number, WHOLE), failed=failed):
             return 0.0
-        self.comparison += body.comparison
+        self.comparison += event.comparison
         seconds = [span.end_s - span.start_s for span, _ in work.parts]
         for length_s, (_, result) in zip(seconds, work.parts, strict=True):
-            self._heard(body.number, length_s, result, silent=result == NOTHING_SAID)
-        self._finish(work, body.content)
+            self._on_window(event.number, length_s, result, silent=result == NOTHING_SAID)
+        self._finish(work, event.content)
         return sum(seconds)
 
-    def decoded_window(self, engine: int, body: DecodedWindow) -> float:
-        """Take a window of a long file; return how many seconds of it are new."""
-        failed = isinstance(body.error, DecodeError)
-        if not self._queue.came(engine, (body.number, body.index), failed=failed):
+    def handle_window(self, engine: int, event: DecodedWindow) -> float:
+        """Add a window to its long file; return how many seconds of it are new."""
+        failed = isinstance(event.error, DecodeError)
+        if not self._queue.accept(engine, (event.number, event.index), failed=failed):
             return 0.0
-        self.comparison += body.comparison
-        seconds = body.span.end_s - body.span.start_s
-        self._heard(body.number, seconds, body.result, silent=body.silent)
-        self._long[body.number].take(body)
-        self._go_on(body.number)
+        self.comparison += event.comparison
+        seconds = event.span.end_s - event.span.start_s
+        self._on_window(event.number, seconds, event.result, silent=event.silent)
+        self._long[event.number].add_result(event)
+        self._advance(event.number)
         return seconds
 
-    def lost(self, engine: int, error: As2dError) -> None:
-        """Give what an engine had to others, and up what was lost too often."""
-        for number, _ in self._queue.lost(engine):
+    def remove_engine(self, engine: int, error: As2dError) -> None:
+        """Let others do what a lost engine had; the file that engines were lost in too often fails."""
+        key = self._queue.remove_engine(engine)
+        if key is not None:
             why = f"engines were lost in it {ATTEMPTS} times, the last time: {error.message}"
-            self.give_up(number, DecodeError(why))
+            self.fail_file(key[0], DecodeError(why))
 
-    def give_up(self, number: int, error: As2dError) -> None:
-        """Let a file fail that may be in work; nothing happens if it is finished."""
-        if number in self._items:
-            work = FileWork(self._items[number].input.path, number)
+    def fail_file(self, number: int, error: As2dError) -> None:
+        """Let a file fail, if it is open."""
+        if number in self._open:
+            work = FileWork(self._open[number].input.path, number)
             if number in self._long:
                 work = self._long[number].work
             work.error = error
             self._finish(work, None)
 
-    def is_open(self, number: int) -> bool:
-        """Tell whether a file is not finished."""
-        return number in self._items
+    def wants_chunk(self, number: int, n_engines: int) -> bool:
+        """Tell whether to take the next chunk of a file, as `n_engines` soon need it.
 
-    def has_room(self, number: int, engines: int) -> bool:
-        """Tell whether more of a long file is to be read, for so many engines. One over is in no way."""
+        It is wanted of a file that is not open, too: its splitter is then to be stopped.
+        """
         if number not in self._long:
             return True
         ahead = sum(long.work.handed_out - long.work.returned for long in self._long.values())
-        return ahead < _RUNS_AHEAD * RUN_WINDOWS * engines
+        return ahead < _CHUNKS_AHEAD * CHUNK_WINDOWS * n_engines
 
-    def read(self, number: int, run: Run, windows: Any) -> None:  # noqa: ANN401 - Ray's reference
-        """Take the next windows of a long file."""
+    def add_chunk(self, number: int, indexes: tuple[int, ...], chunk: Any) -> None:  # noqa: ANN401 - Ray's reference
+        """Add the next windows of a long file."""
         if number in self._long:
-            self._long[number].read(run, windows)
-            self._go_on(number)
+            self._long[number].add_chunk(indexes, chunk)
+            self._advance(number)
 
-    def ended(self, number: int, end: End) -> None:
+    def end_reading(self, number: int, end: FileEnd) -> None:
         """Note that a long file has been read."""
         if number in self._long:
-            self._long[number].ended(end)
-            self._go_on(number)
+            self._long[number].end_reading(end)
+            self._advance(number)
 
-    def _go_on(self, number: int) -> None:
+    def _advance(self, number: int) -> None:
+        """Finish a long file if it is over, else hand out what can be decoded of it."""
         long = self._long[number]
         if long.is_over:
             if long.work.error is None:
                 long.work.conclude()
             self._finish(long.work, long.content)
         else:
-            self._queue.add(long.due())
+            self._queue.add_windows(long.pop_pieces())
 
     def _finish(self, work: FileWork, content: Content | None) -> None:
-        self._queue.drop(work.number)
-        item = self._items.pop(work.number)
+        self._queue.drop_file(work.number)
+        item = self._open.pop(work.number)
         work.error = item.named(work.error) if work.error else None
         self._long.pop(work.number, None)
-        self.done.append((work, content))
+        self.finished.append((work, content))

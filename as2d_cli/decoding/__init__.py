@@ -1,6 +1,6 @@
 """The decoding core: draft streams, alignment, budget control and the verify loop.
 
-It knows no model, no terminal and no file; everything here is numpy and plain Python.
+It knows no model, no terminal and no file: all of it is numpy and plain Python. It may import `domain` only.
 """
 
 from as2d_cli.decoding.align import Aligner, AlignMode

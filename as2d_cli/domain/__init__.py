@@ -1,4 +1,4 @@
 """The values and errors that every package shares.
 
-It imports numpy and nothing of as2d.
+It may import numpy, and nothing of as2d.
 """

@@ -1,4 +1,4 @@
-"""What a model can be asked to do. Apart from `types`, because the registry is read without numpy."""
+"""What a model can be asked to do. Apart from `types`, which needs numpy: the registry is read without it."""
 
 from typing import Literal
 

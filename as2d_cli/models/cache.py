@@ -1,11 +1,11 @@
-"""The folders of converted models: where they lie, what tells them apart, whether they are whole.
+"""The cache of converted models: where their folders are, what tells them apart, whether they are whole.
 
     <root>/models/<name>/<key>/      one converted model and its manifest.json
     <root>/models/<name>/.staging-*  work in progress, only ever under the lock
     <root>/locks/<name>.lock
 
-Two entries with the same key give the same converted model. The manifest is written last and the folder
-is renamed into place, so that a folder with a manifest was once whole.
+Two entries with the same key give the same converted model. The manifest is written last and the folder is
+renamed into place, so that a folder with a manifest was once whole.
 """
 
 from __future__ import annotations

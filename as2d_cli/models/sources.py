@@ -1,8 +1,8 @@
 """Where the files of a model come from: one dataclass per kind, read from a `source` table.
 
-File names in a registry are plain relative names: no `..`, no absolute path, no backslash, so that
-nothing is written outside the cache. `directory` of a `path` source starts at the folder of the registry
-file; `registry` sees to it that only the user's own file names folders elsewhere.
+File names in a registry are plain relative names: no `..`, no absolute path, no backslash, so that nothing
+is written outside the cache. The `directory` of a `path` source starts at the folder of the registry file;
+`registry` makes sure that only the user's own file names folders elsewhere.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The facts that a plugin states of a model, held against what they are declared to be.
+"""Validates the facts that a plugin states about a model: each field against its declared type.
 
-They cross processes and decide about slots and requests, so what is odd in them has to be told where the
-plugin is still known.
+Facts cross processes and decide about slots and requests, so an odd one must be reported where its plugin
+is still known.
 """
 
 from __future__ import annotations

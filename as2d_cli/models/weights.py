@@ -1,7 +1,8 @@
-"""Gives the folder of a converted model, fetching and converting it at first use.
+"""Returns the folder of a converted model; on first use fetches and converts it.
 
-A model in the cache is used without network and without lock. Otherwise one process per model works under
-a lock, in a staging folder that is renamed into place when it is complete; a half-made model is never used.
+A model in the cache is used without network and without lock. Otherwise one process per model works under a
+lock, in a staging folder that is renamed into place when it is complete; a half-made model is never used.
+`cache` knows the folders, `fetch` downloads, the hooks of `loader` convert.
 """
 
 from __future__ import annotations

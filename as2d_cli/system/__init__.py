@@ -1,4 +1,4 @@
-"""What the operating system offers: files, addresses, processes, signals, streams, this device.
+"""What the operating system offers: local and remote files, processes, signals, streams, this device.
 
 It may import `domain` only.
 """

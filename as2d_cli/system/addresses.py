@@ -1,8 +1,9 @@
-"""Names of files that are not on this machine: `s3://bucket/talk.wav` and whatever else fsspec reaches.
+"""Addresses of remote files, `s3://bucket/talk.wav` and whatever else fsspec reaches, as paths and back.
 
-Such an address goes through the program as the path that Python makes of it, `s3:/bucket/talk.wav`: stem,
-parent and place below a folder are had from it like any other's. Here it becomes an address again. What
-follows a name on the web goes before it, `https:/host/?%3Fid%3D1/talk.wav`, so that the name stays last.
+Such an address goes through the program as the path that Python makes of it, `s3:/bucket/talk.wav`: its
+stem, its parent and its place below a folder come from the path as for any other file. This module turns
+the path into an address again. What follows a name on the web goes before it,
+`https:/host/?%3Fid%3D1/talk.wav`, so that the name stays last.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, whatever ends the process meanwhile, and their digests."""
+"""Atomic writes: a file is written whole or not at all, whatever ends the process meanwhile. Also digests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What machine this is, and whether it has time for a measurement."""
+"""Describes this device: its processor, the cores to use, and whether it is quiet enough to measure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads JSON from outside: whatever the file holds, it gives an object or one kind of error."""
+"""Reads JSON from outside: whatever a file holds, the result is an object or one kind of error."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Native modules, also those that want an executable stack without need.
+"""Imports native modules, also those that ask for an executable stack without needing it.
 
-Since glibc 2.41 (January 2025) a shared object whose GNU_STACK header asks for one is not loaded into a
-process without. MNN's wheels ask, by assembly files that do not say otherwise: no code of theirs runs on the
-stack. Here such an object is loaded from memory with that bit cleared, as `execstack -c` would on disk; what
-is installed stays as it is. docs/decisions/0015-executable-stack.md has the alternatives.
+Since glibc 2.41 (January 2025) a process without an executable stack refuses to load a shared object whose
+GNU_STACK header asks for one. MNN's wheels ask, because their assembly files do not say otherwise: none of
+their code runs on the stack. This module loads such an object from memory with that bit cleared, as
+`execstack -c` would on disk, and leaves the installed file alone. docs/decisions/0015-executable-stack.md
+has the alternatives.
 """
 
 from __future__ import annotations

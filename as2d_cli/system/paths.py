@@ -1,4 +1,4 @@
-"""Where this tool keeps files of its own."""
+"""The folders where as2d keeps files of its own, cache and configuration, and the meaning of `~`."""
 
 from __future__ import annotations
 

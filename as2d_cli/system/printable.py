@@ -1,6 +1,6 @@
-"""Text from outside, made fit for a terminal: names in messages, and what models write.
+"""Makes text from outside fit for a terminal: file names in messages, and what models write.
 
-Terminals obey control characters (ECMA-48; OSC 52 fills the clipboard), also the eight-bit ones of C1.
+Terminals obey control characters (ECMA-48; OSC 52 fills the clipboard), the eight-bit ones of C1 included.
 """
 
 from __future__ import annotations

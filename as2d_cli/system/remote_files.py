@@ -1,6 +1,6 @@
-"""Files that are not on this machine, read and written through fsspec; `addresses` has their names.
+"""Lists, reads and writes remote files: those far away in object stores and on the web, through fsspec.
 
-An object store shows an object when all of it is there, so that a single put is atomic.
+`addresses` has their names. A store shows an object once all of it is there, so a single put is atomic.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Starts processes that a Ctrl-C at the terminal does not reach, and that do not run the main script anew.
+"""Starts processes that a Ctrl-C at the terminal does not reach, and that do not run the main script again.
 
-The terminal sends SIGINT to all processes of the command at once. What it means is the main process's
-to decide; a process that is still importing would answer it with a traceback. So it is with the other
-signals that ask for an end, as long as a process is being started.
+The terminal sends SIGINT to all processes of the command at once. The main process decides what it means; a
+process that is still importing would answer it with a traceback. The same holds for the other signals that
+ask for an end, as long as a process is being started.
 
-multiprocessing imports the main script in every process that it spawns, in case that what is to run there is
-defined in it. Ours never is; left alone, a script of a few lines that calls this package would start itself
-over and over, and a prompt has no script to import.
+multiprocessing imports the main script in every process that it spawns, in case the script defines what is
+to run there. Ours never does; left alone, a script of a few lines that calls this package would start
+itself over and over, and a prompt has no script to import.
 """
 
 from __future__ import annotations

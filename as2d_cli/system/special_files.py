@@ -1,7 +1,7 @@
-"""Opens files that may be no files: a pipe that nobody writes into, a device without an end, a folder.
+"""Opens paths that may be no regular files: pipes that nobody writes into, endless devices, folders.
 
-Only files are opened where anything else can only be damage: in the cache, among the parts of a model. A
-pipe is read where somebody may mean it, as the shell does with `<(command)`.
+Where anything but a regular file can only be damage, in the cache and among the parts of a model, nothing
+else is opened. A pipe is read where somebody may mean it, as the shell does with `<(command)`.
 """
 
 from __future__ import annotations

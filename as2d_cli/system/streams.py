@@ -1,4 +1,4 @@
-"""Standard streams: no other file takes the number of a closed one; stdout leads elsewhere for a while."""
+"""Standard streams: keeps other files from taking the number of a closed stream, and redirects stdout."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Checked reads of TOML tables: every error names file, table and key, and what is allowed there.
+"""Reads TOML tables strictly: every error names file, table and key, and what is allowed there.
 
-Knows nothing of models; see `registry` for what the tables mean.
+It knows nothing of models; `models.registry` gives the tables their meaning.
 """
 
 from __future__ import annotations

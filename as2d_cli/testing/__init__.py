@@ -13,6 +13,8 @@
 A `TargetContract` takes a fixture `target`, an `InnerDrafterContract` one called `drafter`, too. Checks are
 plain methods and raise `AssertionError` with what was expected of what, so they also run without pytest.
 Contracts work with made-up windows; a model that only makes sense of real ones overrides `windows`.
+
+It may import `audio`, `decoding` and everything below them.
 """
 
 from as2d_cli.decoding.byte_tokens import ByteTokenizer

@@ -1,7 +1,7 @@
-"""Turn a transcript into the text of each output format.
+"""Writes a transcript in each output format: txt, srt, vtt, tsv, csv, lrc, json and jsonl.
 
-Every format is a function from a Transcript to a str that ends in a newline (or is empty), entered in
-`FORMATS`; its name is also the extension of its files.
+A format is a function from a `Transcript` to a text that is empty or ends in a newline. `FORMATS` has them
+by name, which is also the extension of their files.
 """
 
 from __future__ import annotations

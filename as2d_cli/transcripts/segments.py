@@ -1,6 +1,6 @@
-"""Turn what a model made of each window into the text and the timed segments of the file. Pure functions.
+"""Joins what a model made of each window into the text and the timed segments of a file. Pure functions.
 
-How segments are laid out in lines of a subtitle is a matter of `subtitles`.
+`subtitles` lays segments out in lines.
 """
 
 from __future__ import annotations

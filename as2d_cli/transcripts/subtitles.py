@@ -1,8 +1,8 @@
-"""Lay segments out as subtitle cues: lines of limited length, cues of limited lines. Pure functions.
+"""Lays segments out as subtitle cues: lines of limited length, cues of limited lines. Pure functions.
 
-The limits are those of openai/whisper's and whisper-ctranslate2's subtitle writers. Unlike there, a cue never
-goes on into the next sentence, all three limits hold together, and lines and cues that a limited width makes
-necessary are about as long as each other: no word flashes up alone because it was one too many.
+The limits are those of openai/whisper's and whisper-ctranslate2's subtitle writers. Unlike there, a cue
+never goes on into the next sentence, all three limits hold together, and lines and cues that a limited
+width makes necessary are about equally long: no word flashes up alone because it did not fit.
 """
 
 from __future__ import annotations

@@ -266,6 +266,7 @@ def test_only_what_decides_the_text_of_a_file_makes_it_stale(scripted, sound):
     assert stale(language="de") == stale(prompt="x") == {"txt", "json", "srt"}
     assert stale(target=registry.model("hearer")) == {"txt", "json", "srt"}
     decided = {
+        "asks",
         "inputs",
         "formats",
         "folder",

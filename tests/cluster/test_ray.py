@@ -34,15 +34,15 @@ def wait_until(true, patience_s=120):
 
 def ray_processes(mark):
     """Return the processes whose command line or environment has this mark."""
-    found = []
+    commands = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            told = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+            process_data = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
         except OSError:
             continue
-        if mark.encode() in told and int(process.name) != os.getpid():
-            found.append((process / "cmdline").read_bytes().decode()[:200])
-    return found
+        if mark.encode() in process_data and int(process.name) != os.getpid():
+            commands.append((process / "cmdline").read_bytes().decode()[:200])
+    return commands
 
 
 @pytest.fixture
@@ -118,9 +118,9 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster(scripted_cache):
-    found = Cluster({"AS2D_CACHE_DIR": str(scripted_cache)})
-    yield found
-    found.end()
+    three_nodes = Cluster({"AS2D_CACHE_DIR": str(scripted_cache)})
+    yield three_nodes
+    three_nodes.end()
 
 
 @pytest.fixture
@@ -147,15 +147,15 @@ def start(cwd, folder, *options):
 
 def memory_left_behind():
     """Return the shared memory of processes that are gone."""
-    found = [path.name for path in Path("/dev/shm").glob("as2d-*")]
-    return [name for name in found if not Path(f"/proc/{name.split('-')[1]}").exists()]
+    names = [path.name for path in Path("/dev/shm").glob("as2d-*")]
+    return [name for name in names if not Path(f"/proc/{name.split('-')[1]}").exists()]
 
 
 def test_sigterm_while_engines_load_ends_the_run_and_its_cluster(scripted, sound, tmp_path, mark):
     scripted({"encode_ms": 3_600_000.0})  # nor is the file done, should the engine be ready already
     sound("talks/a.wav")
     run = start(tmp_path, "out", *RAY)
-    wait_until(lambda: any("ray::EngineActor" in one for one in ray_processes(mark)))
+    wait_until(lambda: any("ray::EngineActor" in command for command in ray_processes(mark)))
     run.terminate()
     out, said = run.communicate(timeout=60)
     assert run.returncode == 143, said
@@ -193,15 +193,17 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_takes_it_up(
     assert contents(far) == expected
     assert before.items() <= identities(far).items(), "a finished file was written again"
     report = json.loads(out.splitlines()[-1])["report"]
-    found = report["comparison"]
-    assert found["windows"] == found["identical"] == report["done"] == 12 - done
-    assert found["speedup"] > 0
+    comparison = report["comparison"]
+    assert comparison["windows"] == comparison["identical"] == report["done"] == 12 - done
+    assert comparison["speedup"] > 0
     assert sum(node["audio_s"] > 0 for node in report["nodes"]) > 1, "several engines were at work"
 
 
-def told(ended):
-    """Return what a command printed, but for figures that vary."""
-    return [{key: one[key] for key in one if key not in {"stats", "report"}} for one in ended.records()]
+def records_of(ended):
+    """Return the records that a command printed, but for figures that vary."""
+    return [
+        {key: record[key] for key in record if key not in {"stats", "report"}} for record in ended.records()
+    ]
 
 
 @pytest.mark.timeout(200)
@@ -230,9 +232,9 @@ def test_other_commands_give_what_the_local_engine_gives(as2d, cluster, scripted
         if not name.endswith(".wav"):
             (tmp_path / "talks" / name).unlink()
     far = as2d(*command, "--json", *cluster.options)
-    assert (far.code, told(far)) == (local.code, told(local)), far.err
+    assert (far.code, records_of(far)) == (local.code, records_of(local)), far.err
     assert contents(tmp_path / "talks") == written
-    assert len(told(far)) > 3
+    assert len(records_of(far)) > 3
     reports = [ended.records()[-1]["report"] for ended in (local, far)]
     if "--compare" in command:
         both = [report["answering"]["comparison"] for report in reports]
