@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from as2d_cli.bench.baselines.async_coupled import COUPLED
 from as2d_cli.bench.baselines.serial import SERIAL_MODES
 from as2d_cli.domain.errors import RequestError
 from as2d_cli.profile.plan import CAPS, DraftPlan
 from as2d_cli.system.toml import suggestion
 
 TARGET_ONLY = "target-only"
-COUPLED = "async-coupled"
 AS2D = "as2d"
 AUTO = "as2d-auto"
 ALONE_CAP = CAPS[-1]

@@ -35,8 +35,6 @@ class WhisperTarget:
         encoder on its threads do.
         """
         self._model = WhisperModel(folder, threads, exact_rows=True, decode_threads=decode_threads)
-        if self._model.kept is not None:
-            raise ModelError("a model with a cut vocabulary can only draft", "choose another target")
         self._rules = Rules(self._model)
         self._context: Context = context
         self.spec = TargetSpec(

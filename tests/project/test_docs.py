@@ -3,7 +3,6 @@
 import re
 import shlex
 from fnmatch import fnmatch
-from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from as2d_cli.cli.exit_codes import ExitCode
 from as2d_cli.cli.options.config_file import read_config
 from as2d_cli.cli.options.settings import all_setting_kinds
 from as2d_cli.models.registry import load_registry
-from as2d_cli.system.toml import read_toml
 from as2d_cli.transcripts.formats import FORMATS
 
 ROOT = Path(__file__).parents[2]
@@ -154,26 +152,6 @@ def test_the_models_of_the_tables_are_those_of_the_registry_with_what_there_is_t
     known = {name: entries[name].download_mb for name in sizes if entries[name].download_mb}
     assert len(known) >= 7
     assert {name: sizes[name] for name in known} == pytest.approx(known, rel=0.02)
-
-
-def test_the_defaults_are_those_that_the_readme_tells():
-    registry = load_registry()
-    pair = registry.pair(None)
-    assert f"Default pair: `{pair.target}` (multilingual) as target, `{pair.drafter}` as drafter" in README
-    small = next(line for line in README.splitlines() if "# a small reader, " in line)
-    assert f"{registry.model('smollm2-135m').download_mb} MB" in small
-
-
-def test_the_packages_that_exporting_needs_are_told_with_their_versions():
-    needed = [one.partition(";")[0].strip() for one in metadata.requires("as2d") if '"export"' in one]
-    assert len(needed) == 3
-    assert [one for one in needed if one.replace("==", " ") not in MODELS] == []
-
-
-def test_the_limits_of_the_rules_are_those_that_ruff_has():
-    limits = read_toml(ROOT / "pyproject.toml").values["tool"]["ruff"]["lint"]["pylint"]
-    told = f"at most {limits['max-statements']} statements and {limits['max-args']} arguments"
-    assert told in PAGES["CONTRIBUTING.md"]
 
 
 def test_the_readmes_table_is_an_excerpt_of_the_measurements():

@@ -7,10 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from as2d_cli.bench.acceptance import Acceptance
+from as2d_cli.bench.projection import Projected, Projection, ShapeCosts
 from as2d_cli.bench.report.tables import Table, aligned, runtimes
-from as2d_cli.bench.rows import dumps
-from as2d_cli.bench.run.acceptance import Acceptance
-from as2d_cli.bench.run.shape import Projected, Projection, ShapeCosts
+from as2d_cli.bench.trials import dumps
 from as2d_cli.engine.measure import DraftCosts, TargetCosts
 from as2d_cli.engine.messages import ModelRef
 

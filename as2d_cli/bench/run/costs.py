@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from as2d_cli.bench.modes import AUTO
-from as2d_cli.bench.rows import Staircase
+from as2d_cli.bench.trials import Staircase
 from as2d_cli.domain.errors import As2dError
 from as2d_cli.engine.engine import Engine
 from as2d_cli.engine.measure import PairCosts

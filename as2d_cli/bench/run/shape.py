@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from as2d_cli.bench.run.acceptance import Acceptance
+from as2d_cli.bench.acceptance import Acceptance
+from as2d_cli.bench.projection import Projected, Projection, ShapeCosts
 from as2d_cli.decoding import Controller
 from as2d_cli.decoding.replay import Replay, replay
 from as2d_cli.domain.types import FRAMES_PER_S, WINDOW_S
@@ -25,50 +26,6 @@ from as2d_cli.system.device import is_quiet
 _LONG_S = 150.0
 """A measurement that took longer is not repeated with other threads."""
 _FRAMES = FRAMES_PER_S * WINDOW_S
-
-
-@dataclass(frozen=True, slots=True)
-class ShapeCosts:
-    """The costs of a pair for whole windows of 30 s, and how they were come by."""
-
-    costs: PairCosts
-    """Its `decode_threads` are the target's threads in all it does."""
-    target_share: float
-    """Part of a window that was opened to measure the target; costs are scaled up from it."""
-    drafter_share: float
-    load_s: float
-    measure_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Projected:
-    """One way to decode the recorded windows."""
-
-    threads: int
-    """The target's."""
-    cap: int
-    """Most candidates of a step; 0: no drafts."""
-    window_s: float
-    """Mean time per window."""
-    speedup: float
-    """Of target-only's time over this one's, pooled over the windows."""
-    decode_speedup: float
-    """The same without encoding and prefill."""
-    slower: int
-    """Windows slower than target-only."""
-    tokens_per_step: float
-
-
-@dataclass(frozen=True, slots=True)
-class Projection:
-    """All ways, target-only on all threads first, and what the profile would choose."""
-
-    ways: tuple[Projected, ...]
-    chosen: Projected
-    reason: str
-    windows: int
-    opening: float
-    """Share of encoder and prefill in target-only's time."""
 
 
 def measure_shape(target: ModelRef, drafter: ModelRef, note: Callable[[str], None]) -> tuple[ShapeCosts, ...]:

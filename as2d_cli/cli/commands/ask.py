@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
 _STDIN = "-"
 NO_READER = "none"
 """Stands for no reader: the model that listens answers by itself."""
-_OF_THE_READER = frozenset({"align", "budget", "compare", "draft_tokens"})
+_OF_THE_READER = frozenset({"budget", "compare", "draft_tokens"})
 """Options that are about the reader's drafts, not about those of the model that listens."""
 
 

@@ -23,8 +23,8 @@ def bench_shape(name: str, drafters: Sequence[str], threads: int | None, output:
 
     Raises `RequestError` for an unknown shape, `ModelError` if the models cannot be made or measured.
     """
+    from as2d_cli.bench.acceptance import recorded_acceptance
     from as2d_cli.bench.report.shape_report import record, report
-    from as2d_cli.bench.run.acceptance import recorded_acceptance
     from as2d_cli.bench.run.provenance import provenance
     from as2d_cli.bench.run.shape import measure_shape, project
     from as2d_cli.models.registry import load_registry

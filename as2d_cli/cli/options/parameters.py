@@ -128,7 +128,6 @@ class BudgetOptions(Options):
     threads: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Threads of the target [default: all CPUs].")
     ] = None
-    align: Annotated[str | None, typer.Option(hidden=True, metavar="hybrid|edit|ngram|none")] = None
     compare: Annotated[
         bool,
         _switch("compare", "Decode without drafts, too; check that the text is the same, and time both."),

@@ -57,8 +57,8 @@ class ConfiguredCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def configured(body: Callable[[OptionsT], ExitCode], options: type[OptionsT]) -> typer.Typer:
-    """Return the command that calls `body` with its options and ends with the code that it returns.
+def with_options(body: Callable[[OptionsT], ExitCode], options: type[OptionsT]) -> Callable[..., None]:
+    """Return a function for typer that calls `body` with its options and ends with the code that it returns.
 
     The parameters that typer sees are the fields of `options`, the help is `body`'s docstring.
     """
@@ -73,12 +73,17 @@ def configured(body: Callable[[OptionsT], ExitCode], options: type[OptionsT]) ->
     declared = declared_model_options().options
     call.__signature__ = Signature([first, *_parameters(options, declared)])  # type: ignore[attr-defined]
     call.__name__, call.__doc__ = body.__name__, body.__doc__
+    return call
+
+
+def configured(body: Callable[[OptionsT], ExitCode], options: type[OptionsT]) -> typer.Typer:
+    """Return the command that calls `body` with its options, which environment and file may set, too."""
     app = sub_command()
     app.command(
         cls=ConfiguredCommand,
         context_settings={"token_normalize_func": lambda name: name.replace("_", "-")},
         epilog="AS2D_<OPTION> in the environment and the file `as2d config path` set options, too.",
-    )(call)
+    )(with_options(body, options))
     return app
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from as2d_cli.bench.acceptance import recorded_acceptance
+from as2d_cli.bench.projection import ShapeCosts
 from as2d_cli.bench.report.shape_report import record, report
 from as2d_cli.bench.run import shape
-from as2d_cli.bench.run.acceptance import recorded_acceptance
-from as2d_cli.bench.run.shape import ShapeCosts, project
+from as2d_cli.bench.run.shape import project
 from as2d_cli.cli.app import app
 from as2d_cli.cli.commands.bench_shape import bench_shape
 from as2d_cli.engine.measure import ROWS, DraftCosts, PairCosts, TargetCosts

@@ -1,6 +1,6 @@
 """Processor time that the driver of a cluster takes for each file of a run.
 
-    python tools/faults/driver.py [FEW MANY]
+    python tools/races/driver.py [FEW MANY]
 
 Runs over a FEW and over MANY files, without outputs and with two each, and gives the difference. Files are a
 second of noise, the target is scripted, each run has a cluster of this machine. The driver is this process:
@@ -29,6 +29,7 @@ models.speaker = { plugin = "scripted", role = "target", source = { kind = "none
 
 
 def main() -> None:
+    """Time runs over few and many files and print the difference."""
     few, many = [int(count) for count in sys.argv[1:]] or (200, 2000)
     noise = np.random.default_rng(0).normal(0, 0.1, SAMPLE_RATE_HZ).astype(np.float32)
     with TemporaryDirectory() as scratch:

@@ -16,6 +16,9 @@ from as2d_cli.decoding.protocols import END
 from as2d_cli.decoding.stream import DraftReader, DraftState, DraftStream
 from as2d_cli.decoding.verify import count_accepted
 
+COUPLED = "async-coupled"
+"""Name of the mode."""
+
 
 @dataclass(frozen=True, slots=True)
 class Channel:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from as2d_cli.bench.modes import TARGET_ONLY, Mode
-from as2d_cli.bench.rows import Row, StepRow
 from as2d_cli.bench.run.clips import BenchWindow
-from as2d_cli.bench.run.runners import BlockRun, Runner, summed_peak_bytes
+from as2d_cli.bench.run.decoders import BlockDecoder, DecodedBlock, summed_peak_bytes
+from as2d_cli.bench.trials import Trial, TrialStep
 from as2d_cli.domain.errors import As2dError
 from as2d_cli.domain.types import WindowResult, WindowTrace
 from as2d_cli.engine.comparison import BLOCK
@@ -18,12 +18,12 @@ _WARM_UP = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Session:
+class Rotation:
     """What is to be measured, and by whom."""
 
     modes: Sequence[Mode]
-    runners: Mapping[str, Runner]
-    """The runner of each mode, by label."""
+    decoders: Mapping[str, BlockDecoder]
+    """What decodes in each mode, by label."""
     windows: Sequence[BenchWindow]
     repeats: int
     note: Callable[[str], None]
@@ -31,8 +31,8 @@ class Session:
     progress: Callable[[int, int], None]
     """Takes how many blocks are done, of how many."""
 
-    def run(self) -> Iterator[Row]:
-        """Yield the rows of each block as it is done, after a warm-up that is not counted.
+    def run(self) -> Iterator[Trial]:
+        """Yield the trials of each block as it is done, after a warm-up that is not counted.
 
         A mode that fails is left out from then on, with a note. Raises what target-only raises.
         """
@@ -43,18 +43,18 @@ class Session:
             for number, block in enumerate(blocks):
                 shift = done % len(left)
                 for turn, mode in enumerate([*left[shift:], *left[:shift]]):
-                    run = self._try(mode, block)
-                    if run is None:
+                    decoded = self._try(mode, block)
+                    if decoded is None:
                         left.remove(mode)
                     else:
                         place = _Place(mode, repeat, number, turn, self._peak(mode))
-                        yield from _rows(place, block, run)
+                        yield from _trials(place, block, decoded)
                 done += 1
                 self.progress(done, total)
 
-    def _try(self, mode: Mode, block: Sequence[BenchWindow]) -> BlockRun | None:
+    def _try(self, mode: Mode, block: Sequence[BenchWindow]) -> DecodedBlock | None:
         try:
-            return self.runners[mode.label].run(mode, [window.task() for window in block])
+            return self.decoders[mode.label].decode(mode, [window.task() for window in block])
         except As2dError as error:
             if mode.name == TARGET_ONLY:
                 raise
@@ -62,7 +62,7 @@ class Session:
             return None
 
     def _peak(self, mode: Mode) -> int | None:
-        return summed_peak_bytes([os.getpid(), *self.runners[mode.label].process_ids(mode)])
+        return summed_peak_bytes([os.getpid(), *self.decoders[mode.label].process_ids(mode)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +76,15 @@ class _Place:
     peak_bytes: int | None
 
 
-def _rows(place: _Place, block: Sequence[BenchWindow], run: BlockRun) -> Iterator[Row]:
-    for window, result in zip(block, run.results, strict=True):
-        yield _row(place, window, result, run.wall_s)
+def _trials(place: _Place, block: Sequence[BenchWindow], decoded: DecodedBlock) -> Iterator[Trial]:
+    for window, result in zip(block, decoded.results, strict=True):
+        yield _trial(place, window, result, decoded.wall_s)
 
 
-def _row(place: _Place, window: BenchWindow, result: WindowResult, block_wall_s: float) -> Row:
+def _trial(place: _Place, window: BenchWindow, result: WindowResult, block_wall_s: float) -> Trial:
     mode, stats = place.mode, result.stats
     trace = result.trace or WindowTrace(0.0, (), 0)
-    return Row(
+    return Trial(
         mode=mode.label,
         kind=mode.kind,
         drafter=mode.drafter,
@@ -118,9 +118,9 @@ def _row(place: _Place, window: BenchWindow, result: WindowResult, block_wall_s:
     )
 
 
-def _step(trace: WindowTrace, number: int) -> StepRow:
+def _step(trace: WindowTrace, number: int) -> TrialStep:
     step = trace.steps[number]
     began_ms = round((step.began_s - trace.began_s) * 1e3, 3)
-    return StepRow(
+    return TrialStep(
         len(step.tokens), step.proposed, step.accepted, step.available, began_ms, round(step.ms, 3)
     )

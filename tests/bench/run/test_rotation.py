@@ -6,8 +6,8 @@ import pytest
 
 from as2d_cli.bench.modes import PLAIN, Mode
 from as2d_cli.bench.run.clips import BenchWindow, Clip
-from as2d_cli.bench.run.runners import BlockRun
-from as2d_cli.bench.run.session import Session
+from as2d_cli.bench.run.decoders import DecodedBlock
+from as2d_cli.bench.run.rotation import Rotation
 from as2d_cli.domain.errors import DecodeError
 from as2d_cli.domain.types import DecodeStats, Step, Window, WindowResult, WindowTrace
 from as2d_cli.engine.comparison import BLOCK
@@ -23,13 +23,13 @@ class Stand:
     calls: list = field(default_factory=list)
     fails_at: int = 1000
 
-    def run(self, mode, tasks):
+    def decode(self, mode, tasks):
         self.calls.append((mode.name, len(tasks)))
         if len(self.calls) > self.fails_at:
             raise DecodeError("as asked")
         trace = WindowTrace(10.0, (Step((1,), 2, 1, 3, 4.0, 10.5),), 99, 0.25, (1, 2), (9.5, 10.25), 9.0)
         stats = DecodeStats(encode_s=0.5, verify_s=0.25, control_s=0.125, wall_s=1.0, drafted=2)
-        return BlockRun([WindowResult(" x", (1,), "en", stats=stats, trace=trace) for _ in tasks], 0.5)
+        return DecodedBlock([WindowResult(" x", (1,), "en", stats=stats, trace=trace) for _ in tasks], 0.5)
 
     def process_ids(self, mode):
         return ()
@@ -41,11 +41,11 @@ def windows(count):
     return [BenchWindow(index, 0, clip, part, None) for index in range(count)]
 
 
-def session(runners, count=BLOCK + 1, repeats=2, notes=None, progress=None):
+def rotation(decoders, count=BLOCK + 1, repeats=2, notes=None, progress=None):
     modes = [PLAIN, DRAFTED, SERIAL]
-    return Session(
+    return Rotation(
         modes,
-        dict(zip([mode.label for mode in modes], runners, strict=True)),
+        dict(zip([mode.label for mode in modes], decoders, strict=True)),
         windows(count),
         repeats,
         (notes if notes is not None else []).append,
@@ -55,15 +55,15 @@ def session(runners, count=BLOCK + 1, repeats=2, notes=None, progress=None):
 
 def test_all_modes_meet_the_same_blocks_in_turn_after_an_uncounted_warm_up():
     stand, told = Stand(), []
-    rows = list(session([stand] * 3, progress=lambda done, total: told.append((done, total))).run())
+    trials = list(rotation([stand] * 3, progress=lambda done, total: told.append((done, total))).run())
     order = [name for name, _ in stand.calls]
     assert stand.calls[:3] == [("target-only", 2), ("as2d-7", 2), ("sd-2", 2)]
     assert order[3:6] == ["target-only", "as2d-7", "sd-2"]
     assert order[6:9] == ["as2d-7", "sd-2", "target-only"]
     assert order[9:12] == ["sd-2", "target-only", "as2d-7"]
     assert [size for _, size in stand.calls[3:]] == [BLOCK] * 3 + [1] * 3 + [BLOCK] * 3 + [1] * 3
-    assert len(rows) == 2 * 3 * (BLOCK + 1)
-    assert {(row.mode, row.window, row.repeat) for row in rows} == {
+    assert len(trials) == 2 * 3 * (BLOCK + 1)
+    assert {(trial.mode, trial.window, trial.repeat) for trial in trials} == {
         (mode.label, window, repeat)
         for mode in (PLAIN, DRAFTED, SERIAL)
         for window in range(BLOCK + 1)
@@ -72,12 +72,12 @@ def test_all_modes_meet_the_same_blocks_in_turn_after_an_uncounted_warm_up():
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
-def test_a_row_holds_the_time_line_relative_to_the_window():
-    row = next(session([Stand()] * 3).run())
-    assert (row.block_wall_s, row.wall_s, row.draft_s, row.began_s) == (0.5, 1.0, 0.25, 10.0)
-    assert (row.start_s, row.audio_s, row.file, row.max_tokens) == (2.0, 1.0, "a.wav", 99)
-    assert (row.published_ms, row.draft_began_ms) == ((-500.0, 250.0), -1000.0)
-    (step,) = row.steps
+def test_a_trial_holds_the_time_line_relative_to_the_window():
+    trial = next(rotation([Stand()] * 3).run())
+    assert (trial.block_wall_s, trial.wall_s, trial.draft_s, trial.began_s) == (0.5, 1.0, 0.25, 10.0)
+    assert (trial.start_s, trial.audio_s, trial.file, trial.max_tokens) == (2.0, 1.0, "a.wav", 99)
+    assert (trial.published_ms, trial.draft_began_ms) == ((-500.0, 250.0), -1000.0)
+    (step,) = trial.steps
     assert (step.committed, step.proposed, step.accepted, step.available) == (1, 2, 1, 3)
     assert (step.began_ms, step.ms) == (500.0, 4.0)
 
@@ -85,12 +85,12 @@ def test_a_row_holds_the_time_line_relative_to_the_window():
 @pytest.mark.parametrize("fails_at", [0, 2])
 def test_a_mode_that_fails_is_left_out_from_there_on_with_a_note(fails_at):
     notes = []
-    rows = list(session([Stand(), Stand(), Stand(fails_at=fails_at)], notes=notes).run())
-    assert sum(row.mode == SERIAL.label for row in rows) == (0 if fails_at == 0 else BLOCK)
-    assert sum(row.mode == PLAIN.label for row in rows) == 2 * (BLOCK + 1)
+    trials = list(rotation([Stand(), Stand(), Stand(fails_at=fails_at)], notes=notes).run())
+    assert sum(trial.mode == SERIAL.label for trial in trials) == (0 if fails_at == 0 else BLOCK)
+    assert sum(trial.mode == PLAIN.label for trial in trials) == 2 * (BLOCK + 1)
     assert notes == ["sd-2 hearer failed and is left out from there on: as asked"]
 
 
 def test_without_target_only_there_is_nothing_to_compare_with():
     with pytest.raises(DecodeError, match="as asked"):
-        list(session([Stand(fails_at=0), Stand(), Stand()]).run())
+        list(rotation([Stand(fails_at=0), Stand(), Stand()]).run())

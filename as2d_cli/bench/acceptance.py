@@ -58,7 +58,7 @@ class Acceptance:
 
 def recorded_acceptance() -> Acceptance:
     """Return what is shipped."""
-    raw = json.loads(resources.files("as2d_cli.bench.run").joinpath(FILE).read_text(encoding="utf-8"))
+    raw = json.loads(resources.files("as2d_cli.bench").joinpath(FILE).read_text(encoding="utf-8"))
     windows = tuple(
         SpokenWindow(float(one["audio_s"]), tuple(one["tokens"]), tuple(one["draft"]))
         for one in raw["windows"]

@@ -1,7 +1,7 @@
 """What is promised of files from outside, and the tests that hold it, as a Markdown table.
 
     pip install -e ".[test]"
-    python tools/faults/promises.py
+    python tools/fuzz/promises.py
 
 Runs the tests in one go. The exit code is 1 if one fails, or if a promise has none.
 """

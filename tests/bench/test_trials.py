@@ -2,12 +2,12 @@ import json
 
 import pytest
 
-from as2d_cli.bench.rows import OracleRow, read_results, row_line
+from as2d_cli.bench.trials import ReplayedChoice, read_results, trial_line
 from as2d_cli.domain.errors import RequestError
 
 
 def write(path, results):
-    lines = [row_line(row, results.provenance) for row in results.rows] + list(results.lines())
+    lines = [trial_line(trial, results.provenance) for trial in results.trials] + list(results.lines())
     path.write_text("".join(lines), encoding="utf-8")
     return path
 
@@ -15,7 +15,7 @@ def write(path, results):
 def test_what_is_written_is_read_back_the_same(tmp_path, results):
     results.provenance["command"] = "as2d bench caf\udce9.wav"  # bytes of a name that are no UTF-8
     results.references = {"a.wav": ("what\u2028was said", "en")}
-    results.oracle = [OracleRow("oracle", 10.0, 1.2, 1.0, 0.0, None)]
+    results.oracle = [ReplayedChoice("oracle", 10.0, 1.2, 1.0, 0.0, None)]
     read = read_results(write(tmp_path / "r.jsonl", results))
     assert read == results
 
@@ -39,7 +39,7 @@ def test_a_line_that_is_no_result_is_named(tmp_path, results, line):
 
 
 def test_a_file_without_rows_or_none_at_all_is_refused(tmp_path, results):
-    results.rows = []
+    results.trials = []
     with pytest.raises(RequestError, match="no measured window"):
         read_results(write(tmp_path / "r.jsonl", results))
     with pytest.raises(RequestError, match="cannot be read"):
@@ -47,4 +47,4 @@ def test_a_file_without_rows_or_none_at_all_is_refused(tmp_path, results):
 
 
 def test_the_lead_is_what_was_ready_when_decoding_began(results):
-    assert [row.lead for row in results.rows] == [0, 0, 5, 5]
+    assert [trial.lead for trial in results.trials] == [0, 0, 5, 5]

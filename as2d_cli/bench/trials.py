@@ -1,4 +1,4 @@
-"""What a run leaves: one row per mode, window and repeat, and all that is needed to print it again."""
+"""What a run leaves: one trial per mode, window and repeat, and all that is needed to print it again."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from as2d_cli.domain.errors import RequestError
 from as2d_cli.system.special_files import read_any
 
 FORMAT = 1
-"""Raised when rows change their meaning."""
+"""Raised when trials change their meaning."""
 
 
 @dataclass(frozen=True, slots=True)
-class StepRow:
+class TrialStep:
     """One target pass; `began_ms` counts from the start of the window."""
 
     committed: int
@@ -28,7 +28,7 @@ class StepRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Trial:
     """One window decoded in one mode, once."""
 
     mode: str
@@ -42,7 +42,7 @@ class Row:
     turn: int
     """How many modes had decoded the block before, in this repeat."""
     block_wall_s: float
-    """Wall time of the whole block, equal in all of its rows."""
+    """Wall time of the whole block, equal in all of its trials."""
     file: str
     window: int
     start_s: float
@@ -50,7 +50,7 @@ class Row:
     language: str | None
     tokens: tuple[int, ...]
     text: str
-    steps: tuple[StepRow, ...]
+    steps: tuple[TrialStep, ...]
     encode_s: float
     verify_s: float
     control_s: float
@@ -71,7 +71,7 @@ class Row:
 
     @property
     def key(self) -> tuple[str, int, int]:
-        """Mode, repeat and block: rows with one key share their wall time."""
+        """Mode, repeat and block: trials with one key share their wall time."""
         return (self.mode, self.repeat, self.block)
 
     @property
@@ -93,7 +93,7 @@ class Staircase:
 
 
 @dataclass(frozen=True, slots=True)
-class OracleRow:
+class ReplayedChoice:
     """What the replay says of one choice, with what the run itself took where it was run."""
 
     choice: str
@@ -109,16 +109,16 @@ class Results:
     """Everything of one run."""
 
     provenance: dict[str, Any] = field(default_factory=dict)
-    rows: list[Row] = field(default_factory=list)
+    trials: list[Trial] = field(default_factory=list)
     references: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     """True text and language by file, where every window of the file was decoded."""
     staircases: list[Staircase] = field(default_factory=list)
-    oracle: list[OracleRow] = field(default_factory=list)
+    oracle: list[ReplayedChoice] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """What the reader of the numbers must know."""
 
     def lines(self) -> Iterator[str]:
-        """Yield the JSON lines of everything but the rows: these are written as they come."""
+        """Yield the JSON lines of everything but the trials: these are written as they come."""
         for name, (text, language) in self.references.items():
             yield dumps("reference", {"file": name, "text": text, "lang": language}, self.provenance)
         for staircase in self.staircases:
@@ -129,9 +129,9 @@ class Results:
             yield dumps("note", {"text": note}, self.provenance)
 
 
-def row_line(row: Row, provenance: dict[str, Any]) -> str:
-    """Return one row as a JSON line that says all of where it comes from."""
-    packed = asdict(row)
+def trial_line(trial: Trial, provenance: dict[str, Any]) -> str:
+    """Return one trial as a JSON line that says all of where it comes from."""
+    packed = asdict(trial)
     packed["steps"] = [list(step.values()) for step in packed["steps"]]
     return dumps("window", packed, provenance)
 
@@ -157,7 +157,7 @@ def read_results(path: Path) -> Results:
             raise RequestError(
                 f"{path}, line {number}: is no result of this version's bench: {error}"
             ) from error
-    if not results.rows:
+    if not results.trials:
         raise RequestError(f"{path}: holds no measured window")
     return results
 
@@ -167,7 +167,7 @@ def _take(results: Results, record: dict[str, Any]) -> None:
         raise ValueError(f"its format is not {FORMAT}")
     kind, results.provenance = record.pop("type"), record.pop("provenance")
     if kind == "window":
-        results.rows.append(_row(record))
+        results.trials.append(_trial(record))
     elif kind == "reference":
         results.references[record["file"]] = (record["text"], record["lang"])
     elif kind == "staircase":
@@ -175,19 +175,19 @@ def _take(results: Results, record: dict[str, Any]) -> None:
             record[name] = {int(rows): float(ms) for rows, ms in record[name].items()}
         results.staircases.append(Staircase(**record))
     elif kind == "oracle":
-        results.oracle.append(OracleRow(**record))
+        results.oracle.append(ReplayedChoice(**record))
     else:
         results.notes.append(record["text"])
 
 
-def _row(record: dict[str, Any]) -> Row:
-    record["steps"] = tuple(StepRow(*step) for step in record["steps"])
+def _trial(record: dict[str, Any]) -> Trial:
+    record["steps"] = tuple(TrialStep(*step) for step in record["steps"])
     for name in ("tokens", "published_ms"):
         record[name] = tuple(record[name])
-    known = {item.name for item in fields(Row)}
-    return Row(**{name: value for name, value in record.items() if name in known})
+    known = {item.name for item in fields(Trial)}
+    return Trial(**{name: value for name, value in record.items() if name in known})
 
 
-def labels(rows: Iterable[Row]) -> list[str]:
-    """Return the modes in the order of their first rows' turns: target-only first."""
-    return list(dict.fromkeys(row.mode for row in rows))
+def labels(trials: Iterable[Trial]) -> list[str]:
+    """Return the modes in the order of their first trials' turns: target-only first."""
+    return list(dict.fromkeys(trial.mode for trial in trials))

@@ -1,6 +1,6 @@
 """Write files of speech that begin and end alike, as episodes of a series do, for measuring `lookup`.
 
-    python tools/faults/repeated.py FOLDER OUTPUT [--files 10]
+    python tools/measure/repeated.py FOLDER OUTPUT [--files 10]
 
 Each file is the same introduction, a part of its own and the same closing words, made of the clips in FOLDER.
 """

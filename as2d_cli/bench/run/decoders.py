@@ -10,8 +10,8 @@ from itertools import zip_longest
 from typing import Protocol, TypeVar
 
 from as2d_cli.audio.log_mel import log_mel
-from as2d_cli.bench.baselines.follower import EPOCHS, SLOTS, Followed, run_follower
-from as2d_cli.bench.baselines.pair_worker import PairReady, run_pair
+from as2d_cli.bench.baselines.drafter_process import EPOCHS, SLOTS, Followed, run_follower
+from as2d_cli.bench.baselines.pair_process import PairReady, run_pair
 from as2d_cli.bench.modes import Mode
 from as2d_cli.domain.errors import DecodeError, ModelError, PluginError
 from as2d_cli.domain.types import Features, FeatureSpec, WindowResult
@@ -27,31 +27,31 @@ M = TypeVar("M")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BlockRun:
+class DecodedBlock:
     """Results of a block, in order, and its wall time."""
 
     results: list[WindowResult]
     wall_s: float
 
 
-class Runner(Protocol):
+class BlockDecoder(Protocol):
     """Decodes blocks of windows."""
 
-    def run(self, mode: Mode, tasks: Sequence[WindowTask]) -> BlockRun:
+    def decode(self, mode: Mode, tasks: Sequence[WindowTask]) -> DecodedBlock:
         """Decode `tasks` in `mode`. Raises `As2dError` if one of them cannot be decoded."""
 
     def process_ids(self, mode: Mode) -> tuple[int, ...]:
         """Return the processes that work for `mode`."""
 
 
-class EngineRunner:
+class EngineDecoder:
     """Target-only and AS2D modes, through an engine that is at work already."""
 
     def __init__(self, engine: Engine, costs: DecodeSettings, guard: DraftGuard | None = None) -> None:
         """`costs` holds what is known of the target's passes; a `guard` may leave out drafts."""
         self._engine, self._costs, self._guard = engine, costs, guard
 
-    def run(self, mode: Mode, tasks: Sequence[WindowTask]) -> BlockRun:
+    def decode(self, mode: Mode, tasks: Sequence[WindowTask]) -> DecodedBlock:
         """Decode a block; alone, each window waits for the one before."""
         decode = replace(self._costs, cap=mode.cap, name=mode.label)
         ready = [replace(task, decode=decode) for task in tasks]
@@ -64,7 +64,7 @@ class EngineRunner:
         wall_s = time.perf_counter() - began
         if shares:
             self._share_threads(None, ready[0])
-        return BlockRun(results, wall_s)
+        return DecodedBlock(results, wall_s)
 
     def _share_threads(self, decode_threads: int | None, task: WindowTask) -> None:
         """Give the target's passes other threads; a window that is not counted makes up for a cold start."""
@@ -82,7 +82,7 @@ class EngineRunner:
         return self._engine.process_ids[: 1 if mode.kind == "plain" else 2]
 
 
-class PairRunner:
+class BaselineDecoder:
     """Serial modes and async-coupled, in processes of their own. Use as a context manager."""
 
     def __init__(self, target: ModelRef, drafter: ModelRef, costs: DecodeSettings, *, coupled: bool) -> None:
@@ -93,7 +93,7 @@ class PairRunner:
         self._stack = ExitStack()
         self._count = 0
 
-    def __enter__(self) -> PairRunner:
+    def __enter__(self) -> BaselineDecoder:
         """Load the models. Raises `ModelError`, `PluginError` if no window fits, or what loading raised."""
         target, drafter = self._models
         with ExitStack() as stack:
@@ -119,7 +119,7 @@ class PairRunner:
         """Stop the processes."""
         self._stack.close()
 
-    def run(self, mode: Mode, tasks: Sequence[WindowTask]) -> BlockRun:
+    def decode(self, mode: Mode, tasks: Sequence[WindowTask]) -> DecodedBlock:
         """Decode a block, one window after the other."""
         follower = self._follower if mode.kind == "coupled" else None
         began = time.perf_counter()
@@ -131,18 +131,18 @@ class PairRunner:
                 replace(result, stats=replace(result.stats, drafted=count))
                 for result, count in zip(results, counts, strict=True)
             ]
-        return BlockRun(results, wall_s)
+        return DecodedBlock(results, wall_s)
 
     def _decoded(
         self, tasks: Sequence[WindowTask], decode: DecodeSettings, follower: WorkerHandle | None
     ) -> Iterator[WindowResult]:
         """Decode window by window; the features of the next are made meanwhile, as in the engine."""
         features = self._features(tasks[0])
-        for task, following in zip_longest(tasks, tasks[1:]):
+        for task, next_task in zip_longest(tasks, tasks[1:]):
             for spec, values in features.items():
                 self._slots.put(0, spec, values)
             self._send(task, decode, follower)
-            features = self._features(following) if following else {}
+            features = self._features(next_task) if next_task else {}
             done = _answer(self._worker, Done)
             if done.result is None:
                 raise DecodeError("a baseline gave no result")

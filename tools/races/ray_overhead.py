@@ -1,6 +1,6 @@
 """What `--engine ray` adds to a batch on one node: the same run with each engine, in turns.
 
-    python tools/faults/ray_overhead.py FOLDER... [--files 200] [--laps 2] [-- OPTION...]
+    python tools/races/ray_overhead.py FOLDER... [--files 200] [--laps 2] [-- OPTION...]
 
 Transcribes as many copies of the clips in FOLDERs with OPTIONs of as2d transcribe, and compares the outputs,
 too. The whole command counts, from its start to its end.

@@ -1,7 +1,7 @@
 """What becomes of odd files: one run over a folder, each file held against what is expected of it.
 
     pip install ".[test]"
-    python tools/measure/edge.py FOLDER [-- OPTIONS OF as2d transcribe]
+    python tools/fuzz/edge.py FOLDER [-- OPTIONS OF as2d transcribe]
 
 FOLDER holds files and a manifest.jsonl: per line `file`, `text` (what is said), `note` and `expect`, which
 begins with one of the keys of `JUDGES`. Prints a Markdown table; exit code 1 if a file is not as expected.

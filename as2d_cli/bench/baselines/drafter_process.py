@@ -8,8 +8,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
+from as2d_cli.bench.baselines.async_coupled import Channel, Follower
 from as2d_cli.bench.baselines.coupled import Coupling
-from as2d_cli.bench.baselines.following import Channel, Follower
 from as2d_cli.decoding.protocols import SessionDrafter, TargetSpec, Tokenizer
 from as2d_cli.domain.errors import As2dError, PluginError
 from as2d_cli.engine.messages import Attach, DrafterReady, Failed, Job, ModelRef

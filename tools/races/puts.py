@@ -1,6 +1,6 @@
 """Measure what it costs to put small objects, one after the other and side by side, into moto's S3 server.
 
-    python tools/faults/puts.py [COUNT]
+    python tools/races/puts.py [COUNT]
 
 The server is a process of its own on the same machine, so that only the processor time says much.
 """
@@ -20,6 +20,7 @@ BYTES = 3000
 
 
 def main() -> None:
+    """Time the puts one after the other and side by side, and print a line for each."""
     count = int(sys.argv[1]) if sys.argv[1:] else 200
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from as2d_cli.bench.modes import AUTO, Mode, choose_modes, settle
-from as2d_cli.bench.rows import Results, Row, row_line
 from as2d_cli.bench.run.clips import BenchWindow, Clip, find_clips, read_windows
 from as2d_cli.bench.run.costs import Splits, choose, decode_settings, known_costs, staircase
+from as2d_cli.bench.run.decoders import BaselineDecoder, BlockDecoder, EngineDecoder
 from as2d_cli.bench.run.hindsight import Recorded, record_drafts, verdicts
 from as2d_cli.bench.run.provenance import provenance
-from as2d_cli.bench.run.runners import EngineRunner, PairRunner, Runner
-from as2d_cli.bench.run.session import Session
+from as2d_cli.bench.run.rotation import Rotation
+from as2d_cli.bench.trials import Results, Trial, trial_line
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.domain.errors import As2dError
 from as2d_cli.engine.engine import Engine, EngineSettings
@@ -58,16 +58,16 @@ class Hooks:
     progress: Callable[[int, int], None]
 
 
-def bench(request: BenchRequest, hooks: Hooks) -> Results:
+def run_benchmark(request: BenchRequest, hooks: Hooks) -> Results:
     """Run everything. Raises `As2dError` if there is no way to begin, or target-only fails."""
     modes = choose_modes(request.modes, [drafter.entry.name for drafter in request.drafters])
     clips = find_clips(request.paths)
     with ExitStack() as stack:
-        return _Run(request, hooks, stack).measure(modes, clips)
+        return _Benchmark(request, hooks, stack).measure(modes, clips)
 
 
 @dataclass(slots=True)
-class _Run:
+class _Benchmark:
     """A run at work."""
 
     request: BenchRequest
@@ -95,17 +95,17 @@ class _Run:
         auto = choose(self.costs, self._note if wanted else lambda _: None)
         results.provenance["budget"] = asdict(auto)
         modes = settle(modes, auto)
-        runners = self._runners(modes, auto)
-        session = Session(
-            [mode for mode in modes if mode.label in runners],
-            runners,
+        decoders = self._decoders(modes, auto)
+        rotation = Rotation(
+            [mode for mode in modes if mode.label in decoders],
+            decoders,
             windows,
             request.repeats,
             self._note,
             self.hooks.progress,
         )
-        for row in session.run():
-            self._keep(row)
+        for trial in rotation.run():
+            self._keep(trial)
         results.references = _references(windows)
         self._explain(modes)
         if request.oracle and self.costs:
@@ -137,15 +137,15 @@ class _Run:
                 self.costs[name] = stored.costs
                 self.results.staircases.append(staircase(name, stored))
 
-    def _runners(self, modes: Sequence[Mode], auto: DraftPlan) -> dict[str, Runner]:
-        runners: dict[str, Runner] = {}
+    def _decoders(self, modes: Sequence[Mode], auto: DraftPlan) -> dict[str, BlockDecoder]:
+        decoders: dict[str, BlockDecoder] = {}
         first = next(iter(self.engines))
-        pairs: dict[str, Runner | None] = {}
+        pairs: dict[str, BlockDecoder | None] = {}
         for mode in modes:
             if mode.kind in {"plain", "as2d"}:
                 name = mode.drafter or first
                 guarded = mode.name == AUTO and auto.drafting and auto.plain is not None
-                runners[mode.label] = EngineRunner(
+                decoders[mode.label] = EngineDecoder(
                     self.engines[name],
                     decode_settings(self.costs.get(name or ""), mode.decode_threads),
                     DraftGuard(auto.plain) if guarded and auto.plain else None,
@@ -156,23 +156,23 @@ class _Run:
                 coupled = any(other.kind == "coupled" for other in modes)
                 pairs[mode.drafter] = self._pair(mode.drafter, coupled)
             if (pair := pairs[mode.drafter]) is not None:
-                runners[mode.label] = pair
-        return runners
+                decoders[mode.label] = pair
+        return decoders
 
-    def _pair(self, name: str, coupled: bool) -> Runner | None:
+    def _pair(self, name: str, coupled: bool) -> BlockDecoder | None:
         drafter = next(model for model in self.request.drafters if model.entry.name == name)
-        runner = PairRunner(
+        decoder = BaselineDecoder(
             self.request.target, drafter, decode_settings(self.costs.get(name or "")), coupled=coupled
         )
         try:
-            return self.stack.enter_context(runner)
+            return self.stack.enter_context(decoder)
         except As2dError as error:
             self._note(f"no coupled baselines with {name}: {error.message}")
             return None
 
-    def _keep(self, row: Row) -> None:
-        self.results.rows.append(row)
-        self.hooks.line(row_line(row, self.results.provenance))
+    def _keep(self, trial: Trial) -> None:
+        self.results.trials.append(trial)
+        self.hooks.line(trial_line(trial, self.results.provenance))
 
     def _note(self, text: str) -> None:
         self.results.notes.append(text)
@@ -192,8 +192,8 @@ class _Run:
         ]
 
     def _replay(self, windows: Sequence[BenchWindow], spec: TargetSpec, auto: DraftPlan) -> None:
-        rows, request = self.results.rows, self.request
-        languages = {row.window: row.language for row in rows if row.mode == rows[0].mode}
+        trials, request = self.results.trials, self.request
+        languages = {trial.window: trial.language for trial in trials if trial.mode == trials[0].mode}
         recorded: dict[str, Recorded] = {}
         for drafter in request.drafters:
             name = drafter.entry.name
@@ -206,7 +206,7 @@ class _Run:
                 self._note(f"{name} is not in the replay: {error.message}")
         if recorded:
             known = auto if auto.drafter in recorded else DraftPlan(False, "not in the replay")
-            self.results.oracle = verdicts(rows, recorded, spec, request.target.threads, known)
+            self.results.oracle = verdicts(trials, recorded, spec, request.target.threads, known)
 
 
 def _references(windows: Sequence[BenchWindow]) -> dict[str, tuple[str, str | None]]:

@@ -1,7 +1,7 @@
 """The process of the baselines that has both models: their drafters are told the target's text.
 
 In the serial modes one of the two models is at work at a time. In async-coupled mode the target follows
-drafts that another process writes (see `follower`). Windows are decoded one at a time.
+drafts that another process writes (see `drafter_process`). Windows are decoded one at a time.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 
+from as2d_cli.bench.baselines.async_coupled import COUPLED, FollowedDraft
 from as2d_cli.bench.baselines.coupled import Coupling
-from as2d_cli.bench.baselines.follower import channel, load_session_drafter
-from as2d_cli.bench.baselines.following import FollowedDraft
+from as2d_cli.bench.baselines.drafter_process import channel, load_session_drafter
 from as2d_cli.bench.baselines.serial import WHOLE_DRAFT, Schedule, new_schedule, serial_draft
-from as2d_cli.bench.modes import COUPLED
 from as2d_cli.decoding import EMPTY, Aligner, Policy, decode
 from as2d_cli.decoding.protocols import DrafterSpec, SessionDrafter, Target, TargetSession, TargetSpec
 from as2d_cli.domain.errors import As2dError
@@ -53,21 +52,21 @@ def run_pair(pipe: Connection, target_model: ModelRef, drafter_model: ModelRef) 
         pipe.send(PairReady(target.spec, drafter.spec))
         attach: Attach = pipe.recv()
         with closing(Slots(attach.layout, attach.name)) as slots:
-            worker = PairWorker(target, drafter, slots)
+            decoder = PairDecoder(target, drafter, slots)
             while True:
                 job: Job = pipe.recv()
-                pipe.send(_answer(worker, job))
+                pipe.send(_answer(decoder, job))
 
 
-def _answer(worker: PairWorker, job: Job) -> Done | Failed:
+def _answer(decoder: PairDecoder, job: Job) -> Done | Failed:
     try:
         with plugin_errors("model"):
-            return Done(job.id, worker.decode(job))
+            return Done(job.id, decoder.decode(job))
     except As2dError as error:
         return Failed(job.id, error)
 
 
-class PairWorker:
+class PairDecoder:
     """Decodes windows with both models; what a mode learns is kept from window to window."""
 
     def __init__(self, target: Target, drafter: SessionDrafter, slots: Slots) -> None:
