@@ -1,4 +1,4 @@
-"""A drafter may hear audio faster than it was spoken."""
+"""The drafter: it may hear audio faster than it was spoken."""
 
 import numpy as np
 import pytest
