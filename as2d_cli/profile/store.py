@@ -7,13 +7,13 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from as2d_cli.domain.errors import As2dError
 from as2d_cli.engine.measure import ROWS, DraftCosts, PairCosts, TargetCosts
 from as2d_cli.engine.messages import ModelRef
+from as2d_cli.models.loader import runtime_versions
 from as2d_cli.models.weights import as_loaded
 from as2d_cli.profile.plan import CAPS, DraftPlan, PlainCosts, choose_budget
 from as2d_cli.system.atomic_files import write_text_atomic
@@ -26,7 +26,8 @@ FORMAT = 3
 
 DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 """What reading a damaged profile may raise."""
-_KEY = ("format", "device", "mnn", "target", "drafter", "threads")
+KEY = ("format", "device", "target", "drafter", "threads")
+"""Names in the key of every profile; the others are runtimes, with their versions."""
 _TOO_MUCH = 1e13
 """More ms, bytes and seconds of any clock than there can be; a date can still be made of it."""
 
@@ -36,7 +37,7 @@ class Profile:
     """Costs with what they hold for."""
 
     key: dict[str, str]
-    """Device, models, threads, MNN version: a profile with another key is of no use."""
+    """Device, models, threads, versions of runtimes: a profile with another key is of no use."""
     measured_at: float
     """Seconds since the epoch."""
     fixed_work_ms: float
@@ -53,11 +54,12 @@ class Profile:
 
 
 def profile_key(target: ModelRef, drafter: ModelRef) -> dict[str, str]:
-    """Return what a profile of this pair on this device depends on."""
+    """Return what a profile of this pair on this device depends on. Raises `PluginError`."""
+    runtimes = runtime_versions(target.entry.plugin, drafter.entry.plugin)
     return {
         "format": str(FORMAT),
         "device": device(),
-        "mnn": version("MNN"),
+        **{name.lower(): version for name, version in runtimes.items()},
         "target": as_loaded(target.entry, target.path),
         "drafter": as_loaded(drafter.entry, drafter.path),
         "threads": f"{target.threads}+{drafter.threads}",
@@ -99,8 +101,11 @@ def read(path: Path) -> Profile:
     costs = tuple(_pair(one) for one in raw["costs"])
     if not costs:
         raise ValueError("no costs")
+    key = {str(name): str(value) for name, value in raw["key"].items()}
+    if not key.keys() >= set(KEY):
+        raise ValueError("what it holds for is not told")
     return Profile(
-        key={name: str(raw["key"][name]) for name in _KEY},
+        key=key,
         measured_at=_positive(raw["measured_at"]),
         fixed_work_ms=_positive(raw["fixed_work_ms"]),
         costs=costs,

@@ -14,9 +14,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.system.json_files import read_model_json
-from as2d_cli.system.native import import_native
+from as2d_cli.plugin import ModelError, import_native, read_model_json
 from as2d_whisper.checkpoint import Checkpoint, read_checkpoint
 from as2d_whisper.graph import build_decoder, build_encoder
 from as2d_whisper.layout import HEAD_SIZE

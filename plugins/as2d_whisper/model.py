@@ -9,9 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.domain.types import Features, FeatureSpec
-from as2d_cli.system.json_files import read_json
+from as2d_cli.plugin import Features, FeatureSpec, ModelError, read_json
 from as2d_whisper.layout import HEAD_SIZE, KEY_MULTIPLE
 from as2d_whisper.mnn import Graph, Var, constant
 from as2d_whisper.tokenizer import WhisperTokenizer

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.decoding.greedy import best_of_rows
-from as2d_cli.domain.types import TokenIds
+from as2d_cli.plugin import TokenIds, best_of_rows
 from as2d_whisper.model import WhisperModel
 
 

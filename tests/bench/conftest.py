@@ -13,7 +13,7 @@ PROVENANCE = {
     "device": "a device",
     "os": "an os",
     "python": "3",
-    "mnn": "3",
+    "runtimes": {"Runtime": "3"},
     "load": 0.1,
     "utc": "2026-01-01T00:00:00Z",
     "command": "as2d bench <clips>",

@@ -121,6 +121,21 @@ def test_a_user_can_set_another_default_pair(write):
     assert registry.pair("whisper-base+tiny.en").target == "whisper-base"
 
 
+def test_a_user_can_set_another_default_reader(write):
+    assert load_registry().model(load_registry().default_reader).does("ask")
+    assert load_registry(write('default_reader = "mine"\n' + PATH_MODEL)).default_reader == "mine"
+
+
+def test_a_model_says_which_one_it_is_the_shape_of(write):
+    models = load_registry().models
+    assert {name for name, entry in models.items() if entry.shape_of} == {
+        name for name in models if name.endswith("-shape")
+    }
+    assert all(entry.shape_of in models for entry in models.values() if entry.shape_of)
+    changed = write('schema = 1\nmodels."qwen3-asr-1.7b-shape".shape_of = "other"\n')
+    assert load_registry(changed).model("qwen3-asr-1.7b-shape").shape_of == "other"
+
+
 def test_the_environment_names_the_users_file(write, monkeypatch):
     path = write(PATH_MODEL)
     monkeypatch.setenv("AS2D_MODELS", str(path))
@@ -178,6 +193,10 @@ def test_an_unknown_model_is_answered_with_the_nearest_name_and_the_place_of_one
         (
             PATH_MODEL.replace("schema = 1", 'schema = 1\ndefault_pair = "p"'),
             "default_pair: there is no pair",
+        ),
+        (
+            PATH_MODEL.replace("schema = 1", 'schema = 1\ndefault_reader = "r"'),
+            "default_reader: there is no model called 'r'",
         ),
         (
             PATH_MODEL.replace("schema = 1", "schema = 2"),

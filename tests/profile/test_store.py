@@ -18,7 +18,7 @@ def _cache(tmp_path, monkeypatch):
 @pytest.fixture
 def key(tmp_path):
     def model(name, threads):
-        return ModelRef(ModelEntry(name, "scripted", "any", NoSource()), tmp_path / "a1b2", threads)
+        return ModelRef(ModelEntry(name, "whisper", "any", NoSource()), tmp_path / "a1b2", threads)
 
     return store.profile_key(model("speaker", 2), model("hearer", 1))
 

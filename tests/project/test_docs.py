@@ -6,6 +6,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+import soundfile
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
@@ -117,15 +118,21 @@ def test_every_variable_of_the_environment_is_told_and_every_one_told_is_read():
     assert told <= read | settings | {"AS2D_OPTION"}
 
 
-def test_the_program_of_the_readme_runs(scripted, sound, tmp_path, monkeypatch, capsys):
-    (program,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+def test_the_programs_of_the_readme_run(scripted, sound, tmp_path, monkeypatch, capsys):
+    files, kept = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     sound("recordings/a.wav")
     (tmp_path / "talk.mp3").write_text("no sound")
     monkeypatch.chdir(tmp_path)
-    exec(program, {})
+    exec(files, {})
     first, *_, last = capsys.readouterr().out.splitlines()
     assert re.match(r"recordings/a\.wav 0\.0 +\w+", first)
     assert re.match(r"talk\.mp3 .*not audio", last)
+    sound("recordings/a.wav").rename("talk.mp3")
+    samples, _ = soundfile.read("talk.mp3", dtype="float32")
+    exec(kept, {"samples": samples})
+    *segments, whole = capsys.readouterr().out.splitlines()
+    assert re.match(r"0\.0 s \w+", segments[0])
+    assert whole.endswith(" ()")
 
 
 def test_the_models_of_the_tables_are_those_of_the_registry_with_what_there_is_to_download():

@@ -11,11 +11,28 @@ from pathlib import Path
 
 import as2d_cli
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 
 
 CHECKS = ["ruff format --check", "ruff check", "mypy", "lint-imports"]
+
+
+def test_every_package_is_closed_to_plugins_and_to_the_decoding_core_or_open_by_name():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    closed = {one["name"]: set(one["forbidden_modules"]) for one in contracts if one["type"] == "forbidden"}
+    packages = {f"as2d_cli.{module.name}" for module in pkgutil.iter_modules(as2d_cli.__path__)}
+    to_plugins = closed["plugins import the public API of plugins alone"]
+    assert packages - to_plugins == {"as2d_cli.plugin", "as2d_cli.testing"}
+    to_decoding = closed["decoding is numpy and the domain"]
+    assert packages - to_decoding == {"as2d_cli.decoding", "as2d_cli.domain"}
+    plugins = {path.name for path in (ROOT / "plugins").glob("as2d_*")}
+    assert plugins <= closed["the core knows no inference engine and no plugin"]
 
 
 def test_tests_of_the_core_that_draw_nothing_at_random_reach_all_its_lines_and_branches(tmp_path):

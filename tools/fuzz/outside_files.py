@@ -38,11 +38,14 @@ from as2d_cli.models.sources import Package, is_plain_name
 from as2d_cli.profile import store
 from as2d_cli.system.toml import read_toml
 from as2d_mnn_llm import engine, hub_tokenizer
-from as2d_mnn_llm.audio import checkpoints, qwen3_asr, spliced
 from as2d_mnn_llm.audio import model as audio_model
-from as2d_mnn_llm.export import export, qwen3_asr_convert, shapes
+from as2d_mnn_llm.audio import qwen3_asr, spliced
+from as2d_mnn_llm.checkpoints import convert as checkpoints
+from as2d_mnn_llm.checkpoints import qwen3_asr as qwen3_asr_convert
+from as2d_mnn_llm.export import decoder as export
 from as2d_mnn_llm.gguf import file as gguf_file
 from as2d_mnn_llm.gguf import model as gguf_model
+from as2d_mnn_llm.shape import files as shapes
 from as2d_whisper import checkpoint, convert, tensor_files, tokenizer
 
 TESTS = Path(__file__).parents[2] / "tests"

@@ -55,7 +55,7 @@ FILES = [
     "mnn_llm/audio/test_models",
     "mnn_llm/gguf/test_file",
     "mnn_llm/gguf/test_model",
-    "mnn_llm/export/test_torch_export",
+    "mnn_llm/checkpoints/test_torch_export",
 ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from as2d_cli.bench.modes import AUTO, TARGET_ONLY
@@ -44,11 +44,16 @@ def origin(provenance: dict[str, Any]) -> Iterator[str]:
     target, drafters = provenance["target"], provenance["drafters"]
     names = ", ".join(f"{drafter['name']} ({drafter['threads']} threads)" for drafter in drafters)
     commit = f" at {provenance['commit']}" if provenance["commit"] else ""
-    yield f"as2d {provenance['as2d']}{commit}, MNN {provenance['mnn']}, {provenance['utc']}"
+    yield ", ".join([f"as2d {provenance['as2d']}{commit}", *runtimes(provenance), provenance["utc"]])
     yield f"{provenance['device']}, {provenance['os']}, load {provenance['load']} at the start"
     yield f"target {target['name']} ({target['threads']} threads), drafters {names or 'none'}"
     yield f"command: {provenance['command']}"
     yield f"not counted: loading {provenance['load_s']:.1f} s, reading audio {provenance['read_s']:.1f} s"
+
+
+def runtimes(provenance: Mapping[str, Any]) -> list[str]:
+    """Return the runtimes of the models with their versions."""
+    return [f"{name} {version}" for name, version in provenance["runtimes"].items()]
 
 
 def _auto_lines(provenance: dict[str, Any], summaries: Sequence[Summary]) -> Iterator[str]:

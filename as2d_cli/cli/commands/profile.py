@@ -69,7 +69,8 @@ def show(
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(stored.measured_at))
         key = {name: printable(value) for name, value in stored.key.items()}
         typer.echo(f"{key['target']} + {key['drafter']}, threads {key['threads']}")
-        typer.echo(f"  measured {day} on {key['device']}, MNN {key['mnn']}")
+        runtimes = [f", {name} {version}" for name, version in key.items() if name not in store.KEY]
+        typer.echo(f"  measured {day} on {key['device']}{''.join(runtimes)}")
         typer.echo(f"  target: window {costs.target.encode_ms:.0f} ms, step {_row(costs.target.step_ms())}")
         typer.echo(f"  rows decided together and one by one: {_difference(costs.target)}")
         typer.echo(

@@ -93,7 +93,9 @@ def test_there_is_one_row_per_mode_window_and_repeat_with_its_provenance(kept):
         origin = row["provenance"]
         assert origin["target"]["files"]
         assert origin["drafters"][0]["threads"] == 1
-        assert {"as2d", "commit", "plugins", "device", "os", "python", "mnn", "utc", "budget"} <= set(origin)
+        assert {"as2d", "commit", "plugins", "device", "os", "python", "runtimes", "utc", "budget"} <= set(
+            origin
+        )
 
 
 def test_the_replay_judges_every_choice_against_the_oracle(kept):

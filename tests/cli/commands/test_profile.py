@@ -74,7 +74,7 @@ def test_an_unknown_pair_is_refused_before_anything_is_measured(run):
 def test_the_text_tells_what_the_profile_holds(run, stored):
     lines = run("show").stdout.splitlines()
     assert lines[0] == "big/a1 + small/b2, threads 2+1"
-    assert lines[1].endswith(" on toaster, 2 CPUs, MNN 3.6.1")
+    assert lines[1].endswith(" on toaster, 2 CPUs, mnn 3.6.1")
     steps = "2: 5.8, 5: 8.5, 8: 11.2, 16: 18.4, 24: 25.6 ms by rows"
     assert lines[2:5] == [
         f"  target: window 600 ms, step {steps}",

@@ -5,19 +5,18 @@ from __future__ import annotations
 from multiprocessing.shared_memory import SharedMemory
 
 from as2d_cli.decoding.drafting import write_draft
+from as2d_cli.decoding.protocols import Drafter, Target
 from as2d_cli.decoding.retokenize import Retokenizer
 from as2d_cli.decoding.stream import DraftStream
 from as2d_cli.domain.types import Features, Request
-from as2d_scripted.drafter import ScriptedDrafter
-from as2d_scripted.target import ScriptedTarget
 
 
 def draft_into(
     name: str,
     capacity: int,
     epoch: int,
-    drafter: ScriptedDrafter,
-    target: ScriptedTarget,
+    drafter: Drafter,
+    target: Target,
     features: Features,
 ) -> None:
     """Draft one window into the stream of `capacity` tokens at the start of shared memory `name`."""

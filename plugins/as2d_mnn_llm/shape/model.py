@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from as2d_cli.decoding.protocols import DrafterSpec, DraftToken, TargetSpec
-from as2d_cli.domain.types import Features, FeatureSpec, Request
+from as2d_cli.plugin import DrafterSpec, DraftToken, Features, FeatureSpec, Request, TargetSpec
 from as2d_mnn_llm.audio.encoder import MEMORY_HIGH, AudioGraph
 from as2d_mnn_llm.engine import Engine
 from as2d_mnn_llm.exactness import safe_rows
-from as2d_mnn_llm.export.shapes import ModelShape, stored_shape
 from as2d_mnn_llm.session import LlmDraftSession, LlmSession
+from as2d_mnn_llm.shape.files import ModelShape, stored_shape
 
 _LANGUAGES = ("en",)
 _MAX_TOKENS = 448

@@ -19,9 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.system.json_files import read_model_json
-from as2d_cli.system.native import import_native
+from as2d_cli.plugin import ModelError, import_native, read_model_json
 from as2d_mnn_llm.hub_tokenizer import take_tokenizer
 
 EXTRA = 'pip install "as2d[export]"'

@@ -15,7 +15,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.domain.errors import ModelError
+from as2d_cli.plugin import ModelError
 from as2d_mnn_llm.export.graph import MAX_LAYERS, MAX_SIZE, Graph
 from as2d_mnn_llm.export.records import Matrix, Record, WeightFile
 

@@ -9,8 +9,8 @@ from as2d_cli.engine.messages import ModelRef
 from as2d_cli.models import weights
 from as2d_cli.models.registry import ModelEntry, load_registry
 from as2d_cli.models.sources import NoSource
-from as2d_mnn_llm.export import shapes
-from as2d_mnn_llm.export.shapes import read_shape, write_shape
+from as2d_mnn_llm.shape import files
+from as2d_mnn_llm.shape.files import read_shape, write_shape
 
 TINY = {
     "kind": "shape", "architecture": "qwen3", "layers": 2, "hidden": 64, "heads": 4, "kv_heads": 2,
@@ -43,7 +43,7 @@ def test_a_shape_is_measured_as_any_pair_is_and_decides_the_same_in_any_rows():
 
 def test_the_front_end_of_qwen3_asr_runs_too(tmp_path):
     from as2d_cli.domain.types import Request
-    from as2d_mnn_llm.export.shape_model import ShapeDrafter, ShapeTarget
+    from as2d_mnn_llm.shape.model import ShapeDrafter, ShapeTarget
 
     options = TINY | {"audio_front_end": "conv2d", "audio_window": 26, "windows": 1}
     write_shape("tiny", options, tmp_path)
@@ -65,7 +65,7 @@ def test_the_shapes_of_the_registry_have_the_sizes_of_their_models():
         if entry.options.get("kind") == "shape"
     }
     billions = {
-        name: sum(out * inner for out, inner in shapes.decoder_weights(shape.decoder)[0].values()) / 1e9
+        name: sum(out * inner for out, inner in files.decoder_weights(shape.decoder)[0].values()) / 1e9
         for name, shape in sizes.items()
     }
     assert billions["qwen3-asr-1.7b-shape"] == pytest.approx(1.72, abs=0.01)  # Qwen3-1.7B
@@ -79,8 +79,8 @@ def test_the_shapes_of_the_registry_have_the_sizes_of_their_models():
 
 
 def test_a_disk_that_is_too_full_is_told_before_anything_is_written(tmp_path, monkeypatch):
-    usage = shapes.shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(shapes.shutil, "disk_usage", lambda path: usage._replace(free=1000))
+    usage = files.shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(files.shutil, "disk_usage", lambda path: usage._replace(free=1000))
     with pytest.raises(ModelError, match="GB on disk"):
         write_shape("tiny", TINY, tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -17,8 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.system.native import import_native
+from as2d_cli.plugin import ModelError, import_native
 from as2d_mnn_llm.export.graph import DecoderShape, Parts, build_decoder
 from as2d_mnn_llm.export.records import Matrix, WeightFile
 

@@ -17,13 +17,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.system.json_files import read_model_json
-from as2d_mnn_llm.export.export import decoder_weights, to_mnn, write_decoder
+from as2d_cli.plugin import ModelError, read_model_json
+from as2d_mnn_llm.export.decoder import decoder_weights, to_mnn, write_decoder
 from as2d_mnn_llm.export.graph import DecoderShape
-from as2d_mnn_llm.export.random_weights import RandomWeights
 from as2d_mnn_llm.export.records import Matrix, WeightFile
-from as2d_mnn_llm.export.shape_encoder import EncoderShape, EncoderWeights, build_encoder
+from as2d_mnn_llm.shape.encoder import EncoderShape, EncoderWeights, build_encoder
+from as2d_mnn_llm.shape.random_weights import RandomWeights
 
 KIND = "shape"
 FILE = "shape.json"

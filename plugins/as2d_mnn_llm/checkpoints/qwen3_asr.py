@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.system.json_files import read_model_json
+from as2d_cli.plugin import ModelError, read_model_json
 from as2d_mnn_llm.audio.spliced import to_bfloat16
-from as2d_mnn_llm.export.export import to_mnn, write_decoder
+from as2d_mnn_llm.checkpoints.qwen3_asr_graph import build_front, build_layers
+from as2d_mnn_llm.export.decoder import to_mnn, write_decoder
 from as2d_mnn_llm.export.graph import DecoderShape
-from as2d_mnn_llm.export.qwen3_asr_graph import build_front, build_layers
 from as2d_mnn_llm.export.records import Matrix, QuantisedLinear, quantise
 from as2d_mnn_llm.hub_tokenizer import take_tokenizer
 

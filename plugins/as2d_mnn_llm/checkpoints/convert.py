@@ -7,10 +7,9 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.system.json_files import read_model_json
+from as2d_cli.plugin import ModelError, read_model_json
 from as2d_mnn_llm.audio.model import family_of
-from as2d_mnn_llm.export import qwen3_asr_convert
+from as2d_mnn_llm.checkpoints import qwen3_asr
 from as2d_mnn_llm.hub_tokenizer import take_tokenizer
 
 _DECODER_BITS = 8
@@ -31,12 +30,12 @@ def convert(options: Mapping[str, object], source: Path, destination: Path) -> N
         take_tokenizer(source, destination)
         return
     kind = _model_type(source)
-    if kind != qwen3_asr_convert.MODEL_TYPE:
+    if kind != qwen3_asr.MODEL_TYPE:
         raise ModelError(
             f"{source}: a checkpoint of type {kind!r} cannot be converted as it is",
             "run: as2d models export; then name the folder that it wrote as the source",
         )
-    qwen3_asr_convert.convert(source, destination, _bits(options.get("decoder_bits", _DECODER_BITS)))
+    qwen3_asr.convert(source, destination, _bits(options.get("decoder_bits", _DECODER_BITS)))
 
 
 def export(source: Path, destination: Path, bits: int) -> None:
@@ -46,14 +45,14 @@ def export(source: Path, destination: Path, bits: int) -> None:
     if destination.exists():
         raise ModelError(f"{destination} exists already", "name a new folder")
     destination.parent.mkdir(parents=True, exist_ok=True)
-    if _model_type(source) != qwen3_asr_convert.MODEL_TYPE:
-        from as2d_mnn_llm.export import torch_export
+    if _model_type(source) != qwen3_asr.MODEL_TYPE:
+        from as2d_mnn_llm.checkpoints import torch_export
 
         torch_export.export(source, destination, bits)
         return
     destination.mkdir()
     try:
-        qwen3_asr_convert.convert(source, destination, _bits(bits))
+        qwen3_asr.convert(source, destination, _bits(bits))
     except BaseException:
         shutil.rmtree(destination)
         raise
