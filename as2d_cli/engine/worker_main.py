@@ -75,7 +75,7 @@ def run_drafter(pipe: Connection, model: ModelRef, target: ModelRef) -> None:
         target_spec: TargetSpec = pipe.recv()
         attach: Attach = pipe.recv()
         with closing(Slots(attach.layout, attach.name, of_drafter=True)) as slots:
-            for job in _jobs(pipe, lambda asked: measure_drafter(drafter, _enough(asked, pipe))):
+            for job in _jobs(pipe, lambda order: measure_drafter(drafter, _is_enough(order, pipe))):
                 try:
                     with plugin_errors("drafter"):
                         draft_window(drafter, vocabulary, target_spec, slots, job)
@@ -135,13 +135,14 @@ def _jobs(pipe: Connection, measure: Callable[[Measure], TargetCosts | DraftCost
             yield message
 
 
-def _measured(target: Target, asked: Measure) -> TargetCosts:
-    return measure_target(target, asked.seconds, rounds=asked.rounds, warm=asked.warm)
+def _measured(target: Target, order: Measure) -> TargetCosts:
+    return measure_target(target, order.seconds, rounds=order.rounds, warm=order.warm)
 
 
-def _enough(asked: Measure, pipe: Connection) -> Callable[[], bool]:
-    deadline = time.perf_counter() + asked.seconds
-    return pipe.poll if asked.until_told else lambda: time.perf_counter() >= deadline
+def _is_enough(order: Measure, pipe: Connection) -> Callable[[], bool]:
+    """Return what says that the drafter has been measured for long enough: a message, or the time."""
+    deadline = time.perf_counter() + order.seconds
+    return pipe.poll if order.until_told else lambda: time.perf_counter() >= deadline
 
 
 def draft_window(drafter: Drafter, vocabulary: Tokenizer, target: TargetSpec, slots: Slots, job: Job) -> None:

@@ -15,7 +15,7 @@ from as2d_cli.engine.measure import ROWS, DraftCosts, PairCosts, TargetCosts
 from as2d_cli.engine.messages import ModelRef
 from as2d_cli.models.loader import runtime_versions
 from as2d_cli.models.weights import as_loaded
-from as2d_cli.profile.plan import CAPS, DraftPlan, PlainCosts, choose_budget
+from as2d_cli.profile.plan import CAPS, DraftPlan, PlainCosts, plan_drafts
 from as2d_cli.system.atomic_files import write_text_atomic
 from as2d_cli.system.device import MAX_THREADS, device, fixed_work_ms
 from as2d_cli.system.json_files import read_json
@@ -44,13 +44,19 @@ class Profile:
     """What `device.fixed_work_ms` gave then."""
     costs: tuple[PairCosts, ...]
     """By threads of the target's passes, all of them first."""
-    budget: DraftPlan
+    plan: DraftPlan
     """What follows from the costs, but for the drafter's name: to find it out takes too long for a start."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what is kept in a file and shown as JSON; there the plan is called `budget`."""
+        fields = asdict(self)
+        fields["budget"] = fields.pop("plan")
+        return fields
 
     def scaled(self, factor: float) -> Profile:
         """Return what a device makes of the pair that takes `factor` times as long."""
         costs = tuple(own.scaled(factor) for own in self.costs)
-        return replace(self, costs=costs, budget=self.budget.scaled(factor))
+        return replace(self, costs=costs, plan=self.plan.scaled(factor))
 
 
 def profile_key(target: ModelRef, drafter: ModelRef) -> dict[str, str]:
@@ -98,7 +104,7 @@ def load(key: dict[str, str], note: Callable[[str], None] = lambda _: None) -> P
 def read(path: Path) -> Profile:
     """Read one profile. Raises one of `DAMAGE` if it cannot be read."""
     raw = read_json(path)
-    costs = tuple(_pair(one) for one in raw["costs"])
+    costs = tuple(_pair(own) for own in raw["costs"])
     if not costs:
         raise ValueError("no costs")
     key = {str(name): str(value) for name, value in raw["key"].items()}
@@ -109,11 +115,11 @@ def read(path: Path) -> Profile:
         measured_at=_positive(raw["measured_at"]),
         fixed_work_ms=_positive(raw["fixed_work_ms"]),
         costs=costs,
-        budget=_budget(raw["budget"], costs),
+        plan=_plan(raw["budget"], costs),
     )
 
 
-def _budget(raw: dict[str, Any], costs: Sequence[PairCosts]) -> DraftPlan:
+def _plan(raw: dict[str, Any], costs: Sequence[PairCosts]) -> DraftPlan:
     if not isinstance(raw["drafting"], bool) or not isinstance(raw["reason"], str):
         raise ValueError("whether to draft is not told, or not why")
     if raw["drafting"] and raw["cap"] not in CAPS:
@@ -176,11 +182,11 @@ def _positive(amount: object) -> float:
 
 def new(key: dict[str, str], costs: tuple[PairCosts, ...]) -> Profile:
     """Return a profile of costs that were measured just now."""
-    return Profile(key, time.time(), fixed_work_ms(), costs, choose_budget(costs))
+    return Profile(key, time.time(), fixed_work_ms(), costs, plan_drafts(costs))
 
 
 def store(key: dict[str, str], costs: tuple[PairCosts, ...]) -> Profile:
     """Keep a profile, whole or not at all. Raises `OutputError`."""
     profile = new(key, costs)
-    write_text_atomic(path_of(key), json.dumps(asdict(profile), indent=1) + "\n")
+    write_text_atomic(path_of(key), json.dumps(profile.as_dict(), indent=1) + "\n")
     return profile

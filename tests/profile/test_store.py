@@ -10,11 +10,6 @@ from as2d_cli.models.sources import NoSource
 from as2d_cli.profile import store
 
 
-@pytest.fixture(autouse=True)
-def _cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("AS2D_CACHE_DIR", str(tmp_path))
-
-
 @pytest.fixture
 def key(tmp_path):
     def model(name, threads):

@@ -83,9 +83,9 @@ class PairDecoder:
         # before the target encodes: the follower begins once this is there
         followed = self._followed(job) if settings.name == COUPLED else None
         try:
-            request = self._language.asked(job)
+            request = self._language.request(job)
             session = self._target.open(self._slots.take(0, self._target.spec.features), request)
-            self._language.found(job, session.language)
+            self._language.note(job, session.language)
             encoded = time.perf_counter()
             if followed is not None:
                 drafted = self._following(session, settings, followed)

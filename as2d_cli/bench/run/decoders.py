@@ -15,9 +15,10 @@ from as2d_cli.bench.baselines.pair_process import PairReady, run_pair
 from as2d_cli.bench.modes import Mode
 from as2d_cli.domain.errors import DecodeError, ModelError, PluginError
 from as2d_cli.domain.types import Features, FeatureSpec, WindowResult
-from as2d_cli.engine.engine import Engine, WindowTask
+from as2d_cli.engine.engine import Engine
 from as2d_cli.engine.measure import peak_bytes_of
 from as2d_cli.engine.messages import Attach, DecodeSettings, Done, DrafterReady, Failed, Job, ModelRef
+from as2d_cli.engine.scheduler import WindowTask
 from as2d_cli.engine.slots import SlotLayout, Slots
 from as2d_cli.engine.worker_handle import PATIENCE_S, WorkerHandle
 from as2d_cli.profile.guard import DraftGuard

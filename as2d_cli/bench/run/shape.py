@@ -19,7 +19,8 @@ from as2d_cli.domain.types import FRAMES_PER_S, WINDOW_S
 from as2d_cli.engine.engine import Engine, EngineSettings
 from as2d_cli.engine.measure import PairCosts
 from as2d_cli.engine.messages import ModelRef
-from as2d_cli.profile.plan import CAPS, choose_budget, replay_costs
+from as2d_cli.profile.measure_pair import measure_pair
+from as2d_cli.profile.plan import CAPS, plan_drafts, replay_costs
 from as2d_cli.system.device import is_quiet
 
 _LONG_S = 150.0
@@ -48,7 +49,7 @@ def _measure(target: ModelRef, drafter: ModelRef) -> ShapeCosts:
     began = time.perf_counter()
     with Engine(EngineSettings(target, drafter)) as engine:
         loaded = time.perf_counter()
-        costs = engine.measure()[0]
+        costs = measure_pair(engine)[0]
         shares = [min(1.0, features.n_frames / _FRAMES) for features in engine.features]
     return ShapeCosts(
         PairCosts(
@@ -71,7 +72,7 @@ def project(measured: Sequence[ShapeCosts], acceptance: Acceptance) -> Projectio
     ways = [_way(measured[0], 0, plain, plain)]
     for own in measured:
         ways += [_way(own, cap, replays(own.costs, acceptance, cap), plain) for cap in CAPS]
-    budget = choose_budget([own.costs for own in measured])
+    budget = plan_drafts([own.costs for own in measured])
     wanted = (budget.decode_threads or ways[0].threads, budget.cap)
     chosen = next(way for way in ways if (way.threads, way.cap) == wanted)
     opened, total = sum(one.encoded_ms for one in plain), sum(one.total_ms for one in plain)

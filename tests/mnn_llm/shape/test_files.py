@@ -9,6 +9,7 @@ from as2d_cli.engine.messages import ModelRef
 from as2d_cli.models import weights
 from as2d_cli.models.registry import ModelEntry, load_registry
 from as2d_cli.models.sources import NoSource
+from as2d_cli.profile.measure_pair import measure_pair
 from as2d_mnn_llm.shape import files
 from as2d_mnn_llm.shape.files import read_shape, write_shape
 
@@ -35,7 +36,7 @@ def test_a_shape_is_measured_as_any_pair_is_and_decides_the_same_in_any_rows():
     with Engine(EngineSettings(target, drafter)) as engine:
         assert engine.target_spec.features.shape == (128, 400)
         assert engine.target_spec.vocab_size == 300
-        (costs,) = engine.measure()
+        (costs,) = measure_pair(engine)
     assert costs.target.row_invariant
     assert 0 < costs.target.short_ms[1] < costs.target.encode_ms
     assert costs.drafter.token_ms > 0
