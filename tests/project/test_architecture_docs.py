@@ -19,7 +19,7 @@ def test_every_name_that_the_page_gives_a_module_is_defined_there():
     """As in `batch/options.RunOptions`, and on lines of the straight line that begin with their module."""
     pairs = re.findall(r"`([a-z_]+(?:/[a-z_]+)+)\.(?!py)(\w+)`", TEXT)
     for module, rest in re.findall(r"^ *([a-z]+/[a-z_/]+) {2,}(.*)$", TEXT, re.MULTILINE):
-        pairs += [(module, name) for name in re.findall(r"\b([a-z_]+|[A-Z]\w+)(?=\(\)|:)", rest)]
+        pairs += [(module, name) for name in re.findall(r"(?<![./\w])(\w+)(?=\(\)|:)", rest)]
     assert len(pairs) > 5
     for module, name in pairs:
         source = (CORE / f"{module}.py").read_text(encoding="utf-8")

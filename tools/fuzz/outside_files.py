@@ -402,7 +402,7 @@ def _costs() -> PairCosts:
 
 
 def _profile() -> Reader:
-    key = dict.fromkeys(store._KEY, "x")
+    key = dict.fromkeys(store.KEY, "x")
     stored = store.new(key, (_costs(),))
 
     def read(folder: Path) -> None:
@@ -415,7 +415,7 @@ def _profile() -> Reader:
             raise ValueError("a damaged profile without a note, or a note without damage")
         _told_as_error(found)
 
-    return Reader({"a.json": json.dumps(asdict(stored)).encode()}, {"a.json": json_mutation}, read)
+    return Reader({"a.json": json.dumps(stored.as_dict()).encode()}, {"a.json": json_mutation}, read)
 
 
 def _told_as_error(found: object) -> None:
