@@ -62,7 +62,6 @@ def with_options(body: Callable[[OptionsT], ExitCode], options: type[OptionsT]) 
 
     The parameters that typer sees are the fields of `options`, the help is `body`'s docstring.
     """
-
     own = {one.name for one in fields(options)}
 
     def call(command: typer.Context, **values: Any) -> None:  # noqa: ANN401 - typer has checked them
