@@ -62,15 +62,15 @@ def with_options(body: Callable[[OptionsT], ExitCode], options: type[OptionsT]) 
 
     The parameters that typer sees are the fields of `options`, the help is `body`'s docstring.
     """
+    own = {one.name for one in fields(options)}
 
     def call(command: typer.Context, **values: Any) -> None:  # noqa: ANN401 - typer has checked them
-        own = {one.name for one in fields(options)}
         chosen = {name: values.pop(name) for name in [*values] if name not in own}
         more = {"model_options": chosen} if chosen else {}
         raise typer.Exit(body(options(given=_given(command), **values, **more)))
 
     first = Parameter("command", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
-    declared = declared_model_options().options
+    declared = declared_model_options().options if "model_options" in own else {}
     call.__signature__ = Signature([first, *_parameters(options, declared)])  # type: ignore[attr-defined]
     call.__name__, call.__doc__ = body.__name__, body.__doc__
     return call
