@@ -53,7 +53,7 @@ class EngineDecoder:
 
     def decode(self, mode: Mode, tasks: Sequence[WindowTask]) -> DecodedBlock:
         """Decode a block; alone, each window waits for the one before."""
-        decode = replace(self._costs, cap=mode.cap, name=mode.label)
+        decode = replace(self._costs, cap=mode.cap, align=mode.align, name=mode.label)
         ready = [replace(task, decode=decode) for task in tasks]
         parts = [[task] for task in ready] if mode.alone else [ready]
         shares = mode.decode_threads is not None and not (self._guard and self._guard.is_paused)
