@@ -59,7 +59,8 @@ def choose_modes(names: Sequence[str] | None, drafters: Sequence[str]) -> list[M
     """Return the modes called `names` (None: all) with each of the drafters; target-only always comes first.
 
     `as2d` stands for all caps; the ablations of alignment are measured only by name. What `as2d-auto`
-    decodes with is settled later (see `settle`): here it is target-only. Raises `RequestError` for an unknown name.
+    decodes with is settled later (see `settle`): here it is target-only. Raises `RequestError` for an
+    unknown name.
     """
     chosen = [TARGET_ONLY, *(names if names is not None else _all_names())]
     modes = [mode for name in chosen for mode in _named(name, drafters)]
