@@ -10,8 +10,7 @@ from as2d_cli.engine.engine import Engine
 from as2d_cli.engine.measure import DraftCosts, PairCosts, TargetCosts
 from as2d_cli.engine.messages import Failed, Measure, Measured
 from as2d_cli.engine.pair import Pair
-from as2d_cli.engine.processes import DrafterProcess
-from as2d_cli.engine.worker_handle import PATIENCE_S, WorkerHandle
+from as2d_cli.engine.processes import PATIENCE_S, DrafterProcess, WorkerHandle
 
 _ALONE_S, _TOGETHER_S = 1.0, 2.0
 """How long measuring takes, at least: each model alone, then both."""

@@ -8,7 +8,7 @@ import pytest
 CLOSED = """
 from multiprocessing import Pipe
 from as2d_cli.domain.errors import PluginError
-from as2d_cli.engine.worker_main import serving
+from as2d_cli.engine.worker import serving
 ours, theirs = Pipe()
 with serving(theirs):
     theirs.close()
