@@ -160,7 +160,7 @@ class BatchRun:
         outcome = FileOutcome(file.source, stats=work.stats, warnings=(*work.warnings, *changed))
         if work.error is not None:
             return replace(outcome, error=work.error)
-        drafter = self._report.drafter if work.drafting else None
+        drafter = self._report.drafter_at_work if work.drafting else None
         transcript = work.transcript(self._window_request, self._request.target.name, drafter)
         transcript = replace(transcript, cues=lay_out(transcript.segments, self._request.layout))
         if not self._request.word_timestamps:

@@ -47,6 +47,7 @@ class LoadedModels:
     """Models at work."""
 
     target: ModelRef
+    drafter: str | None
     engine: Engine
     began: float
     """When loading began, by `time.perf_counter`."""
@@ -85,7 +86,8 @@ def load_models(models: Models, display: Display) -> Iterator[LoadedModels]:
     with Engine(settings, note=display.note, progress=display.steps) as engine:
         if flaw := engine.target_spec.features.flaw(WINDOW_S):
             raise PluginError(f"model {models.target.name!r} cannot be used: {flaw}")
-        yield LoadedModels(settings.target, engine, began, choice, plan)
+        drafter = settings.drafter.entry.name if settings.drafter else None
+        yield LoadedModels(settings.target, drafter, engine, began, choice, plan)
 
 
 def _fetched(entry: ModelEntry, threads: int, display: Display) -> ModelRef:
@@ -126,16 +128,13 @@ class Session:
     """What is asked of every window, but the question."""
     plan: DraftPlan | None
     """What was chosen by this device's profile, if that was left to it."""
+    drafter: str | None
+    """The drafter that was loaded, if there is one."""
     load_s: float
     guard: DraftGuard | None
     """Watches whether drafts still pay, where a profile says what windows take without."""
     compared: Compared | None
     """Has windows decoded both ways, if that is asked for."""
-
-    @property
-    def spec(self) -> TargetSpec:
-        """Facts about the target."""
-        return self.engine.target_spec
 
     def request_for(self, question: str | None) -> Request:
         """Return what is asked of every window of a file."""
@@ -176,7 +175,7 @@ def open_session(asked: BatchRequest, display: Display) -> Iterator[Session]:
         compared = Compared(engine) if asked.compares else None
         pipeline = Pipeline(engine, compared=compared, vad=asked.vad, guard=guard)
         load_s = time.perf_counter() - models.began
-        yield Session(engine, pipeline, request, plan, load_s, guard, compared)
+        yield Session(engine, pipeline, request, plan, models.drafter, load_s, guard, compared)
 
 
 def _window_request(asked: BatchRequest, spec: TargetSpec) -> Request:

@@ -13,7 +13,7 @@ from as2d_cli.batch.display import Display
 from as2d_cli.batch.inputs import Input
 from as2d_cli.batch.report import NodeReport
 from as2d_cli.batch.request import BatchRequest
-from as2d_cli.batch.work import Decoded, Heard, Item
+from as2d_cli.batch.work import Decoded, Item, OnWindow
 from as2d_cli.cluster.messages import (
     ActorMessage,
     ChunkHeader,
@@ -100,7 +100,7 @@ class RayExecutor:
             self._handle_messages()
         return self._first_engine, time.perf_counter() - self._began
 
-    def run(self, items: Sequence[Item], on_window: Heard) -> Iterator[Decoded | None]:
+    def run(self, items: Sequence[Item], on_window: OnWindow) -> Iterator[Decoded | None]:
         """Yield each file once it is finished, in any order; None when there is no other yet.
 
         Raises as `await_first`, also if no engine is left.

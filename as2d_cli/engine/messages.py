@@ -75,6 +75,11 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgetJobs:
+    """The jobs sent before this are no longer wanted, but the one in work may be finished."""
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """The window in work: tokens and target passes so far."""
 

@@ -17,7 +17,7 @@ from as2d_cli.audio.log_mel import log_mel
 from as2d_cli.decoding import DraftReader
 from as2d_cli.domain.errors import As2dError, DecodeError
 from as2d_cli.domain.types import DecodeStats, Request, Window, WindowResult
-from as2d_cli.engine.messages import DecodeSettings, Done, Failed, Job, Message, Progress, Told
+from as2d_cli.engine.messages import DecodeSettings, Done, Failed, ForgetJobs, Job, Message, Progress, Told
 from as2d_cli.engine.pair import SLOTS, Pair
 from as2d_cli.engine.processes import DrafterProcess
 
@@ -97,9 +97,14 @@ class Scheduler:
 
     def run(self, tasks: Iterable[WindowTask], *, drafted: bool) -> Iterator[WindowOutcome]:
         """Yield one outcome per task, in order. Raises `ModelError` if the target cannot be kept alive."""
-        source = iter(tasks)
+        try:
+            yield from self._outcomes(iter(tasks), drafted=drafted)
+        finally:
+            self._abandon()
+
+    def _outcomes(self, tasks: Iterator[WindowTask], *, drafted: bool) -> Iterator[WindowOutcome]:
         while True:
-            for task in islice(source, SLOTS - len(self._in_work)):
+            for task in islice(tasks, SLOTS - len(self._in_work)):
                 self._in_work.append(_InWork(task, self._hand_out(task, drafted)))
             if not self._in_work:
                 return
@@ -109,6 +114,14 @@ class Scheduler:
                 self._free_slots.append(job.slot)
                 self._consult_guard(job, outcome)
             yield outcome
+
+    def _abandon(self) -> None:
+        """Have the processes forget what is still in work: whoever ran it has gone."""
+        jobs = [work.job for work in self._in_work if work.job is not None]
+        if jobs and self._pair.is_running:
+            for job in jobs:
+                self._draft_of(job).cancel()
+            self._pair.target.worker.send(ForgetJobs())
 
     def _hand_out(self, task: WindowTask, drafted: bool) -> Job | None:
         """Give a window to the processes, unless its result is known."""

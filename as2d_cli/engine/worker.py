@@ -7,6 +7,7 @@ Each worker serves one model. It answers every job, sends errors as data, and en
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
@@ -16,6 +17,7 @@ from as2d_cli.engine.measure import DraftCosts, TargetCosts
 from as2d_cli.engine.messages import (
     LOADING,
     Failed,
+    ForgetJobs,
     Job,
     Measure,
     Measured,
@@ -64,9 +66,18 @@ def _give_up(pipe: Connection, error: As2dError) -> None:
 
 
 def jobs(pipe: Connection, measure: Callable[[Measure], TargetCosts | DraftCosts]) -> Iterator[Job]:
-    """Yield the jobs that come in; answer requests to measure in between."""
+    """Yield the jobs that come in, if they are still wanted; answer requests to measure in between."""
+    received: deque[Job | Measure | ForgetJobs] = deque()
     while True:
-        message: Job | Measure = pipe.recv()
+        if not received:
+            received.append(pipe.recv())
+        while isinstance(received[-1], Job) and pipe.poll():
+            received.append(pipe.recv())
+        if isinstance(received[-1], ForgetJobs):
+            received.clear()
+            continue
+        message = received.popleft()
+        assert not isinstance(message, ForgetJobs)  # it was the last one
         if isinstance(message, Measure):
             pipe.send(Measured(measure(message)))
             if message.until_told:

@@ -89,7 +89,7 @@ def ask_request(options: AskOptions) -> tuple[AskRequest, tuple[str, ...]]:
         draft_tokens=draft_tokens(options),
         compare=options.compare,
     )
-    if drafts.draft_limit == 0:
+    if drafts.draft_limit == 0 or not (reader or drafter is None or drafter.does("ask")):
         drafter = None
     if drafter is None and options.compare:
         raise RequestError("--compare does nothing without a drafter", "choose one with --reader-drafter")
