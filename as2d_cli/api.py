@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from as2d_cli.audio.sources import samples_as_file
 from as2d_cli.batch.display import Display
 from as2d_cli.batch.inputs import find_inputs
-from as2d_cli.batch.local import LocalExecutor, local_executor
+from as2d_cli.batch.local import LocalExecutor, start_local
 from as2d_cli.batch.options import RunOptions, build_request, refuse_idle_overwrite, with_outputs
 from as2d_cli.batch.pipeline import FileWork
 from as2d_cli.batch.request import BatchRequest
@@ -367,10 +367,10 @@ def _source(audio: Audio, sample_rate_hz: int | None) -> Path | BinaryIO:
 def executor_for(request: BatchRequest) -> StartExecutor:
     """Return what starts the engines that a request is for: one here, or those of a Ray cluster."""
     if request.cluster is None:
-        return local_executor
-    from as2d_cli.cluster.executor import ray_executor  # here: only a cluster needs Ray
+        return start_local
+    from as2d_cli.cluster.executor import start_ray  # here: only a cluster needs Ray
 
-    return ray_executor
+    return start_ray
 
 
 def _ended_at_exit(outcomes: Generator[FileOutcome, None, None]) -> Generator[FileOutcome, None, None]:

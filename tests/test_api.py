@@ -19,7 +19,7 @@ import as2d_cli
 from as2d_cli import AudioError, DecodeError, FileOutcome, ModelError, RequestError, Transcriber, transcribe
 from as2d_cli.audio.sources import samples_as_file
 from as2d_cli.cli.options.parameters import BatchOptions
-from as2d_cli.cli.options.request import batch_request
+from as2d_cli.cli.options.request import read_request
 from as2d_cli.engine.engine import Engine
 
 DATA = Path(__file__).parent / "data"
@@ -98,7 +98,7 @@ def test_by_default_it_asks_for_what_the_command_asks_for(monkeypatch, tmp_path)
     asked.return_value.run.return_value = iter(())
     assert not list(transcribe("a.wav"))
     request, *_ = asked.call_args.args
-    command, _ = batch_request(BatchOptions(files=["a.wav"]))
+    command, _ = read_request(BatchOptions(files=["a.wav"]))
     assert [one.name for one in (request.drafter, *request.others)] == [
         "whisper-tiny.en",
         "whisper-tiny",

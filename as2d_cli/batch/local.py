@@ -84,7 +84,7 @@ class LocalExecutor:
 
 
 @contextmanager
-def local_executor(asked: BatchRequest, display: Display) -> Iterator[LocalExecutor]:
+def start_local(asked: BatchRequest, display: Display) -> Iterator[LocalExecutor]:
     """Load the models of a request for one run. Raises as `open_session`."""
     with open_session(asked, display) as session:
         yield LocalExecutor(session)

@@ -98,7 +98,7 @@ def build_request(options: RunOptions) -> BatchRequest:
         compare=options.compare,
         vad=options.vad,
         threads=usable_threads(options.threads),
-        cluster=cluster_choice(options.engine, options.address, options.threads),
+        cluster=choose_cluster(options.engine, options.address, options.threads),
         decode=options.decode,
     )
     request = with_outputs(request, options.formats, options.output_dir, overwrite=options.overwrite)
@@ -162,7 +162,7 @@ def formats_of(names: Iterable[str]) -> tuple[str, ...]:
     return chosen
 
 
-def cluster_choice(engine: str, address: str | None, threads: int | None) -> ClusterChoice | None:
+def choose_cluster(engine: str, address: str | None, threads: int | None) -> ClusterChoice | None:
     """Return the cluster that an engine of this name runs on, None for `local`. Raises `RequestError`."""
     if engine not in ENGINES:
         raise RequestError(f"there is no engine {engine!r}", f"engines: {', '.join(ENGINES)}")

@@ -98,7 +98,7 @@ def output_folder(text: str) -> Path:
     return located(text)
 
 
-def plan(
+def plan_outputs(
     inputs: Sequence[Input], formats: Sequence[str], folder: Path | None, infix: str = ""
 ) -> list[Outputs]:
     """Return the outputs of each input: `<stem><infix>.<format>` beside it, or in `folder`.

@@ -198,7 +198,7 @@ def _window_request(asked: BatchRequest, spec: TargetSpec) -> Request:
         known = ", ".join(LANGUAGES.get(code, code) for code in languages)
         raise RequestError(
             f"model {asked.target.name!r} does not know {LANGUAGES.get(language, language)}",
-            f"it knows: {known}" if known else "it is told of no language: leave out --language",
+            f"it knows: {known}" if known else "its language cannot be set: leave out --language",
         )
     wants_times = asked.timed or asked.word_timestamps
     return Request(asked.task, language, word_times=wants_times, prompt=asked.prompt, to=to)

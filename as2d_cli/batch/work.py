@@ -24,7 +24,7 @@ Decoded: TypeAlias = tuple[FileWork, Content | None]
 """A file that is finished, and what it held, where that is wanted and known."""
 
 
-class Held(BytesIO):
+class StdinBytes(BytesIO):
     """Standard input, where there is none."""
 
     name = "stdin"
@@ -57,7 +57,7 @@ class Item:
         """Return the input as it can be read here."""
         if self.bytes is None:
             return self.input
-        return Input(self.input.path, self.input.subfolder, Held(self.bytes))
+        return Input(self.input.path, self.input.subfolder, StdinBytes(self.bytes))
 
     def content(self, stamp: Stamp | None, work: FileWork) -> Content | None:
         """Return what it held, if that is wanted and known; it had this `stamp` before `work` read it."""

@@ -42,7 +42,7 @@ _CHUNK_BACKLOG = 4
 
 
 @contextmanager
-def ray_executor(batch_request: BatchRequest, display: Display) -> Iterator[RayExecutor]:
+def start_ray(batch_request: BatchRequest, display: Display) -> Iterator[RayExecutor]:
     """Have engines on the cluster of the request until the block ends.
 
     Raises `PluginError` if Ray is not installed or the cluster cannot be reached, `RequestError` for what

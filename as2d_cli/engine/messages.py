@@ -105,7 +105,7 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Note:
     """Something the user may want to know."""
 
     note: str
@@ -131,7 +131,7 @@ class Measured:
     costs: TargetCosts | DraftCosts
 
 
-Message: TypeAlias = TargetReady | DrafterReady | Progress | Told | Done | Failed | Measured
+Message: TypeAlias = TargetReady | DrafterReady | Progress | Note | Done | Failed | Measured
 LOADING = -1
 
 

@@ -17,7 +17,7 @@ from as2d_cli.audio.log_mel import log_mel
 from as2d_cli.decoding import DraftReader
 from as2d_cli.domain.errors import As2dError, DecodeError
 from as2d_cli.domain.types import DecodeStats, Request, Window, WindowResult
-from as2d_cli.engine.messages import DecodeSettings, Done, Failed, ForgetJobs, Job, Message, Progress, Told
+from as2d_cli.engine.messages import DecodeSettings, Done, Failed, ForgetJobs, Job, Message, Note, Progress
 from as2d_cli.engine.pair import SLOTS, Pair
 from as2d_cli.engine.processes import DrafterProcess
 
@@ -85,7 +85,7 @@ class Scheduler:
     """One run: at most `SLOTS` tasks are in work. The target is at the first of them, drafts run ahead."""
 
     def __init__(
-        self, pair: Pair, ledger: Ledger, tell: Callable[[Progress | Told], None], guard: Guard | None = None
+        self, pair: Pair, ledger: Ledger, tell: Callable[[Progress | Note], None], guard: Guard | None = None
     ) -> None:
         """Run windows through `pair`; `tell` takes what the target says while it decodes."""
         self._pair = pair
@@ -172,7 +172,7 @@ class Scheduler:
             message = self._next_message()
             if message is None:
                 return self._replace_target()
-            if isinstance(message, Progress | Told):
+            if isinstance(message, Progress | Note):
                 self._tell(message)
             elif isinstance(message, Done) and message.id == job.id and message.result is not None:
                 self._pair.target.survived()

@@ -33,9 +33,9 @@ from as2d_cli.engine.messages import (
     Job,
     Measure,
     ModelRef,
+    Note,
     Progress,
     TargetReady,
-    Told,
 )
 from as2d_cli.engine.results import Course, conclude, trace
 from as2d_cli.engine.slots import Slots
@@ -123,7 +123,7 @@ class TargetWorker:
         except As2dError as error:
             if not self._inner_failed:
                 self._inner_failed = True
-                pipe.send(Told(loader.failed_draft(inner.plugin, error)))
+                pipe.send(Note(loader.failed_draft(inner.plugin, error)))
             return EMPTY
 
     @property

@@ -7,7 +7,7 @@ import pytest
 
 from as2d_cli.batch.inputs import Input
 from as2d_cli.batch.outputs import Outputs
-from as2d_cli.batch.outputs import plan as plan_inputs
+from as2d_cli.batch.outputs import plan_outputs as plan_inputs
 from as2d_cli.batch.resume import State, content_of, stamp_of
 from as2d_cli.domain.errors import RequestError
 from as2d_cli.domain.types import Transcript

@@ -9,7 +9,7 @@ import pytest
 from as2d_cli.decoding import DraftStream
 from as2d_cli.domain.errors import DecodeError
 from as2d_cli.domain.types import DecodeStats, FeatureSpec, Request, Window, WindowResult
-from as2d_cli.engine.messages import DecodeSettings, Done, Failed, Progress, Told
+from as2d_cli.engine.messages import DecodeSettings, Done, Failed, Note, Progress
 from as2d_cli.engine.scheduler import Ledger, Scheduler, WindowTask
 
 
@@ -108,9 +108,9 @@ def test_a_target_that_dies_costs_the_first_window_and_gets_the_others_again_in_
 
 def test_progress_and_notes_are_passed_on():
     heard = []
-    pair = FakePair([lambda job: Progress(job.id, 3, 1), Told("a note"), done("a")])
+    pair = FakePair([lambda job: Progress(job.id, 3, 1), Note("a note"), done("a")])
     run(pair, [task()], tell=heard.append)
-    assert heard == [Progress(1, 3, 1), Told("a note")]
+    assert heard == [Progress(1, 3, 1), Note("a note")]
 
 
 def test_a_known_result_keeps_its_place_without_the_target():
