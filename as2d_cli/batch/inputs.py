@@ -19,7 +19,7 @@ from typing import BinaryIO
 from as2d_cli.audio.sources import copied
 from as2d_cli.audio.stream import open_audio
 from as2d_cli.domain.errors import As2dError, AudioError, RequestError, reason
-from as2d_cli.system.addresses import address, flaw, located
+from as2d_cli.system.addresses import address, flaw, local, located
 from as2d_cli.system.printable import printable
 from as2d_cli.system.remote_files import files_in, head, matching
 from as2d_cli.transcripts.formats import FORMATS
@@ -86,7 +86,7 @@ def find_inputs(given: Sequence[str], listed: Sequence[str] = ()) -> Inputs:
     """
     if sum(text == STDIN for text in given) > 1:
         raise RequestError("- is given twice", "standard input can be read only once")
-    far = [text for text in dict.fromkeys((*given, *listed)) if address(text) is not None]
+    far = [text for text in dict.fromkeys((*given, *listed)) if address(located(text)) is not None]
     with ThreadPoolExecutor(_FAR_AT_ONCE) as pool:
         reached = dict(zip(far, pool.map(_written, far), strict=True))
     found = [reached.get(text) or _named(text) for text in given]
@@ -98,11 +98,11 @@ def _named(text: str) -> Inputs:
         return Inputs((_standard_input(),))
     if not text:  # an unset variable in a script must not mean the whole current folder
         return _refused(Path("''"), AudioError("an empty name was given", "is a variable unset?"))
-    if address(text) is None and not os.path.lexists(text) and glob.has_magic(text):
+    if address(located(text)) is None and not os.path.lexists(text) and glob.has_magic(text):
         matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - Path.glob takes no absolute ones
         if not matches:
             return _refused(Path(text), _unmatched(printable(text)))
-        return _together(_at(Path(match)) for match in matches)
+        return _together(_at(local(Path(match))) for match in matches)
     return _written(text)
 
 
@@ -167,7 +167,7 @@ def _chosen(path: Path, files: Iterable[tuple[Path, AudioError | None]], at_once
     with ThreadPoolExecutor(at_once) as pool:
         wanted = list(pool.map(_is_wanted, (file for file, _ in files)))
     found = tuple(
-        Input(file, Path() if error else file.relative_to(path).parent, error=error)
+        Input(file, Path() if error else _place_below(path, file), error=error)
         for (file, error), is_wanted in zip(files, wanted, strict=True)
         if error or is_wanted
     )
@@ -180,6 +180,11 @@ def _chosen(path: Path, files: Iterable[tuple[Path, AudioError | None]], at_once
     notes = (f"{name}: ignored {ignored} {what} no audio",) if ignored else ()
     nothing = Input(path, error=AudioError(f"{name}: there is no audio in this folder"))
     return Inputs(found or (nothing,), notes)
+
+
+def _place_below(folder: Path, file: Path) -> Path:
+    absolute = file.is_absolute() and not folder.is_absolute()  # so that it looks like no address
+    return file.parent.relative_to(folder.absolute() if absolute else folder)
 
 
 def _files_below(folder: Path, visited: set[tuple[int, int]]) -> Iterator[tuple[Path, AudioError | None]]:
@@ -196,7 +201,7 @@ def _files_below(folder: Path, visited: set[tuple[int, int]]) -> Iterator[tuple[
     if (status.st_dev, status.st_ino) in visited:
         return
     visited.add((status.st_dev, status.st_ino))
-    shown = [Path(entry.path) for entry in entries if not entry.name.startswith(".")]
+    shown = [local(Path(entry.path)) for entry in entries if not entry.name.startswith(".")]
     folders = [path for path in shown if _is_folder(path)]
     # links to nothing, pipes and the like are named by whoever opens them, if they are called like audio
     yield from ((path, None) for path in shown if path not in folders)

@@ -3,12 +3,14 @@
 import io
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
 from as2d_cli.audio.sources import open_file
 from as2d_cli.batch.inputs import find_inputs
 from as2d_cli.domain.errors import AudioError, RequestError
+from as2d_cli.system.addresses import address
 
 
 @pytest.fixture
@@ -32,6 +34,16 @@ def test_a_folder_gives_the_audio_in_and_below_it_sorted_and_counts_the_rest(pla
     assert paths(inputs) == ["talks/a.wav", "talks/b.wav", "talks/deep/c.wav"]
     assert [str(one.subfolder) for one in inputs.found] == [".", ".", "deep"]
     assert inputs.notes == ("talks: ignored 2 files that are no audio",)
+
+
+@pytest.mark.parametrize("given", ["s3:/in.wav", "s3:", "s3:/*.wav", "s*/*.wav", "s3*", ".", "./s3:/in.wav"])
+def test_a_folder_here_that_ends_in_a_colon_is_never_taken_for_a_store(tmp_path, monkeypatch, sound, given):
+    monkeypatch.chdir(tmp_path)
+    sound("s3:/in.wav", 0.2)
+    (one,) = find_inputs([given]).found
+    assert (one.error, one.path.absolute()) == (None, tmp_path / "s3:" / "in.wav")
+    assert address(one.path) is None
+    assert one.subfolder == Path("s3:" if given == "." else "")
 
 
 def test_in_a_folder_content_counts_and_not_the_name(place):
