@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,6 +38,12 @@ _MEDIA_NAMES = frozenset({
     ".ogg", ".ogv", ".opus", ".spx", ".w64", ".wav", ".webm", ".wma", ".wmv", ".wv"
 })  # fmt: skip
 """A file of such a name in a folder is meant to be heard: if nothing can be, that is to be said."""
+_PARTIAL_NAMES = re.compile(
+    r".*\.(part|partial|filepart|part-frag\d+|ytdl|aria2|download|downloading|crdownload|opdownload|fdmdownload"
+    r"|!qb|!ut|!bt|bc!|xltd)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Downloads that are not finished, of browsers, yt-dlp, aria2, WinSCP and torrent clients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +87,8 @@ class Inputs:
 def find_inputs(given: Sequence[str], listed: Sequence[str] = ()) -> Inputs:
     """Return the inputs that `given` (paths, patterns, `-`) and then `listed` (paths only) stand for.
 
-    A folder gives the files in and below it that are audio or are called so; hidden ones are passed over.
+    A folder gives the files in and below it that are audio or are called so; hidden ones, and partial
+    downloads, are passed over.
     Standard input is read to its end. A pattern without a match, like a missing file, is an input with an
     error. Raises `RequestError` where standard input cannot be meant.
     """
@@ -171,15 +179,24 @@ def _chosen(path: Path, files: Iterable[tuple[Path, AudioError | None]], at_once
         for (file, error), is_wanted in zip(files, wanted, strict=True)
         if error or is_wanted
     )
-    ignored = sum(
-        not (error or is_wanted or _is_called_like_ours(file))  # our own outputs are no news
-        for (file, error), is_wanted in zip(files, wanted, strict=True)
-    )
     name = printable(path)
-    what = "file that is" if ignored == 1 else "files that are"
-    notes = (f"{name}: ignored {ignored} {what} no audio",) if ignored else ()
+    left_out = [
+        file
+        for (file, error), is_wanted in zip(files, wanted, strict=True)
+        if not (error or is_wanted or _is_called_like_ours(file))  # our own outputs are no news
+    ]
+    partial = sum(map(_is_partial, left_out))
+    counts = [
+        *_counted(len(left_out) - partial, "file that is no audio", "files that are no audio"),
+        *_counted(partial, "partial download", "partial downloads"),
+    ]
+    notes = (f"{name}: ignored {' and '.join(counts)}",) if counts else ()
     nothing = Input(path, error=AudioError(f"{name}: there is no audio in this folder"))
     return Inputs(found or (nothing,), notes)
+
+
+def _counted(number: int, single: str, several: str) -> list[str]:
+    return [f"{number} {single if number == 1 else several}"] if number else []
 
 
 def _place_below(folder: Path, file: Path) -> Path:
@@ -221,6 +238,8 @@ def _is_wanted(file: Path) -> bool:
 
     Of one far away its beginning has to be enough, and what is called like our outputs is left there.
     """
+    if _is_partial(file):
+        return False
     if file.suffix.lower() in _MEDIA_NAMES:
         return True
     where = address(file)
@@ -233,6 +252,15 @@ def _is_wanted(file: Path) -> bool:
     except (AudioError, OSError):
         return False
     return True
+
+
+def _is_partial(file: Path) -> bool:
+    """Tell whether a file is called like a partial download, or lies in such a folder, as Safari's do."""
+    folder = file.parent
+    is_media_folder = Path(folder.stem).suffix.lower() in _MEDIA_NAMES
+    return bool(
+        _PARTIAL_NAMES.fullmatch(file.name) or (is_media_folder and _PARTIAL_NAMES.fullmatch(folder.name))
+    )
 
 
 def _is_called_like_ours(file: Path) -> bool:

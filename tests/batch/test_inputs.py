@@ -56,6 +56,25 @@ def test_a_broken_recording_in_a_folder_is_not_passed_over_in_silence(place):
     assert "talks/broken.m4a" in paths(find_inputs(["talks"]))
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "d.wav.part",
+        "d.crdownload",
+        "d.wav.!qB",
+        "d.f140.m4a.part-Frag3",
+        "D.WAV.PART",
+        "d.wav.download/d.wav",
+    ],
+)
+def test_partial_downloads_in_a_folder_are_left_out_and_counted(place, sound, name):
+    sound(f"talks/{name}", 0.2)
+    inputs = find_inputs(["talks"])
+    assert paths(inputs) == ["talks/a.wav", "talks/b.wav", "talks/deep/c.wav"]
+    assert inputs.notes == ("talks: ignored 2 files that are no audio and 1 partial download",)
+    assert paths(find_inputs([f"talks/{name}"])) == [f"talks/{name}"]  # given by name it is meant
+
+
 def test_a_folder_without_audio_is_an_error(place):
     (place / "empty").mkdir()
     (one,) = find_inputs(["empty"]).found
