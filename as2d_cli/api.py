@@ -48,12 +48,15 @@ StrPath: TypeAlias = str | os.PathLike[str]
 Audio: TypeAlias = "StrPath | BinaryIO | NDArray[Any]"
 
 
+def _say_nothing(line: str) -> None:
+    """Keep a note to itself."""
+
+
 def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     paths: StrPath | Iterable[StrPath],
     *,
     model: str | None = None,
     drafter: str | None = None,
-    context: str | None = None,
     language: str | None = None,
     translate_to: str | None = None,
     prompt: str | None = None,
@@ -66,6 +69,7 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     overwrite: bool = False,
     engine: str = "local",
     address: str | None = None,
+    **model_options: str | None,
 ) -> Generator[FileOutcome, None, None]:
     """Transcribe audio files one after the other; yield what became of each as soon as it is known.
 
@@ -85,7 +89,6 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     transcriber = Transcriber(
         model=model,
         drafter=drafter,
-        context=context,
         language=language,
         translate_to=translate_to,
         prompt=prompt,
@@ -95,6 +98,8 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
         threads=threads,
         engine=engine,
         address=address,
+        note=_say_nothing,
+        **model_options,
     )
     with transcriber:
         yield from transcriber.transcribe_files(
@@ -113,7 +118,6 @@ class Transcriber:
         *,
         model: str | None = None,
         drafter: str | None = None,
-        context: str | None = None,
         language: str | None = None,
         translate_to: str | None = None,
         prompt: str | None = None,
@@ -123,19 +127,20 @@ class Transcriber:
         threads: int | None = None,
         engine: str = "local",
         address: str | None = None,
-        note: Callable[[str], None] = lambda line: None,
+        note: Callable[[str], None] = _say_nothing,
+        **model_options: str | None,
     ) -> None:
         """Choose the models; nothing is loaded yet.
 
         `model` and `drafter` are names of models.toml, by default the default pair; the drafter `"none"`
         decodes without drafts, which gives the same text. Without a `drafter`, a profile of this device
-        decides whether drafts are used; the first time it is measured, for about 20 s. `context` is `"full"`
-        or `"fitted"`: whether the model always takes in 30 s, or as much as there is audio. `language` is a
+        decides whether drafts are used; the first time it is measured, for about 20 s. `language` is a
         Whisper code or an English name, None detects it in each recording; `translate_to` is the language to
         write in, None the one spoken. Windows are taken to follow `hotwords` and `prompt`; those in which
         nobody speaks are left out, unless `vad` is false. Segments have words with `word_timestamps`.
         `threads` are the target's, by default as many as there are CPUs. `note` is called with each line that
-        the command would print for the user to know.
+        the command would print for the user to know. `model_options` are those that plugins declare for their
+        models, named as their flags in `as2d transcribe --help`.
 
         Raises `RequestError` for what makes no sense, `RegistryError` for an unknown model, `PluginError` for
         one whose plugin cannot be used.
@@ -146,7 +151,7 @@ class Transcriber:
             ),
             model=model,
             drafter=drafter,
-            context=context,
+            model_options=model_options,
             language=language or "auto",
             to=translate_to,
             prompt=prompt,

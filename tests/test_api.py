@@ -88,7 +88,7 @@ def test_hotwords_and_prompt_are_joined_as_the_command_does(as2d, scripted, soun
 
 def test_by_default_it_asks_for_what_the_command_asks_for(monkeypatch, tmp_path):
     (tmp_path / "models.toml").write_text(
-        'schema = 1\npairs.more = { target = "whisper-base", drafter = "whisper-tiny.en-24k" }'
+        'schema = 1\npairs.more = { target = "whisper-base", drafter = "whisper-tiny" }'
     )
     monkeypatch.setenv("AS2D_MODELS", str(tmp_path / "models.toml"))
     asked = Mock()
@@ -99,7 +99,7 @@ def test_by_default_it_asks_for_what_the_command_asks_for(monkeypatch, tmp_path)
     command, _ = batch_request(BatchOptions(files=["a.wav"]))
     assert [one.name for one in (request.drafter, *request.others)] == [
         "whisper-tiny.en",
-        "whisper-tiny.en-24k",
+        "whisper-tiny",
     ]
     assert request == replace(command, timed=True)
 

@@ -55,7 +55,7 @@ class AskFromAudio(AskRun):
         self._asked = [f"{printable(item.input.path)}: {item.question}" for item in items]
         with self._start(wanted, self._display) as self._executor:
             _, self._report.load_s = self._executor.await_first()
-            self._report.budget = self._executor.plan
+            self._report.plan = self._executor.plan
             works = self._executor.run([item for item in items if item.input.error is None], _ignore)
             for _, about_one in groupby(items, lambda item: id(item.input)):
                 for answer in self._in_order(list(about_one), works):

@@ -26,8 +26,9 @@ from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.domain.errors import RequestError
 from as2d_cli.domain.types import Request, Window, WindowResult
 from as2d_cli.engine.comparison import Compared, Comparison
-from as2d_cli.engine.engine import Engine, WindowTask
+from as2d_cli.engine.engine import Engine
 from as2d_cli.engine.messages import ModelRef
+from as2d_cli.engine.scheduler import WindowTask
 from as2d_cli.models import loader
 from as2d_cli.system.printable import printable
 
@@ -78,7 +79,7 @@ class AskFromTranscript(AskRun):
         )
         with load_models(wanted, self._display) as models:
             self._check(models.engine.target_spec)
-            self._report.budget = models.choose_plan()
+            self._report.plan = models.choose_plan()
             self._report.load_s = time.perf_counter() - models.began
             yield models
 

@@ -5,8 +5,8 @@ The command and the functions for programs both go through `build_request`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from as2d_cli.batch.outputs import output_folder
 from as2d_cli.batch.request import WORD_FORMATS, BatchRequest, ClusterChoice
@@ -14,15 +14,13 @@ from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.domain.errors import RequestError
 from as2d_cli.domain.languages import AUTO, language_code
 from as2d_cli.engine.messages import DecodeSettings
-from as2d_cli.models import loader
-from as2d_cli.models.registry import ModelEntry, load_registry
+from as2d_cli.models.options import declared_options, with_options
+from as2d_cli.models.registry import load_registry
 from as2d_cli.system.device import usable_threads
 from as2d_cli.system.toml import suggestion
 from as2d_cli.transcripts.formats import FORMATS, SUBTITLES
 from as2d_cli.transcripts.subtitles import Layout
 
-CONTEXTS = ("full", "fitted")
-"""How much of a window a target can be made to take in: always 30 s, or as much as there is audio."""
 ENGINES = ("local", "ray")
 ALL_FORMATS = "all"
 
@@ -35,7 +33,8 @@ class RunOptions:
     """Names of those that were asked for just now, not set for all runs: one that does nothing is refused."""
     model: str | None = None
     drafter: str | None = None
-    context: str | None = None
+    model_options: Mapping[str, str | None] = field(default_factory=dict)
+    """Those that plugins declare for their models, by name."""
     language: str = AUTO
     to: str | None = None
     """Language to translate to, as code or English name; None writes what is spoken."""
@@ -85,7 +84,7 @@ def build_request(options: RunOptions) -> BatchRequest:
     target, drafter = registry.choose(options.model, options.drafter, "translate" if to else "transcribe")
     request = BatchRequest(
         inputs=(),
-        target=with_context(target, options.context),
+        target=with_options(target, options.model_options, declared_options()),
         drafter=None if options.draft_limit == 0 else drafter,
         auto_budget=options.leaves_drafts_open,
         others=registry.others_of(target, drafter),
@@ -136,20 +135,6 @@ def check_text(name: str, text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise RequestError(f"{name}: not valid UTF-8: {text[:100]!r}", "give text in UTF-8") from error
-
-
-def with_context(target: ModelEntry, context: str | None) -> ModelEntry:
-    """Return the target with this much of a window to take in; None leaves it as it is.
-
-    Raises `RequestError` for what does not exist, or not for this model, `PluginError` without its plugin.
-    """
-    if context is None:
-        return target
-    if context not in CONTEXTS:
-        raise RequestError(f"there is no context {context!r}", f"contexts: {', '.join(CONTEXTS)}")
-    if "context" not in loader.loading_option_names(target.plugin):
-        raise RequestError(f"model {target.name!r} has only one context", "leave out --context")
-    return replace(target, options={**target.options, "context": context})
 
 
 def formats_of(names: Iterable[str]) -> tuple[str, ...]:

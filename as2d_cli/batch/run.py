@@ -135,7 +135,7 @@ class BatchRun:
             self._executor = executor
             first, self._report.load_s = executor.await_first()
             self._window_request = first.request
-            self._report.budget = executor.plan
+            self._report.plan = executor.plan
             self._began = time.perf_counter()
             self._display.begin([file.source for file in self._pending])
             try:

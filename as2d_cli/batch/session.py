@@ -19,9 +19,9 @@ from as2d_cli.engine.engine import Engine, EngineSettings
 from as2d_cli.engine.messages import DecodeSettings, ModelRef
 from as2d_cli.models import loader, weights
 from as2d_cli.models.registry import ModelEntry, cannot
+from as2d_cli.profile.choice import DraftChoice
 from as2d_cli.profile.guard import DraftGuard
 from as2d_cli.profile.plan import DraftPlan
-from as2d_cli.profile.selection import Selection
 
 DRAFTER_THREADS = 1
 
@@ -50,9 +50,9 @@ class LoadedModels:
     engine: Engine
     began: float
     """When loading began, by `time.perf_counter`."""
-    selection: Selection | None
+    choice: DraftChoice | None
     """What chooses; None: nothing is left to choose."""
-    budget: DraftPlan | None
+    plan: DraftPlan | None
     """What was chosen by a stored profile."""
 
     def choose_plan(self) -> DraftPlan | None:
@@ -60,9 +60,9 @@ class LoadedModels:
 
         May take 20 s, so whether the run makes sense should be known before. Raises `ModelError`.
         """
-        if self.selection is not None and self.budget is None and self.engine.is_drafting:
-            self.budget = self.selection.first(self.engine)
-        return self.budget
+        if self.choice is not None and self.plan is None and self.engine.is_drafting:
+            self.plan = self.choice.by_first_measurement(self.engine)
+        return self.plan
 
 
 @contextmanager
@@ -77,15 +77,15 @@ def load_models(models: Models, display: Display) -> Iterator[LoadedModels]:
         models.decode,
     )
     began = time.perf_counter()
-    budget = selection = None
+    plan = choice = None
     if models.auto_budget:
         others = _in_cache(models.others)
-        selection = Selection(settings, others, models.memory_limit_bytes, display.note)
-        settings, budget = selection.stored()
+        choice = DraftChoice(settings, others, models.memory_limit_bytes, display.note)
+        settings, plan = choice.by_profiles()
     with Engine(settings, note=display.note, progress=display.steps) as engine:
         if flaw := engine.target_spec.features.flaw(WINDOW_S):
             raise PluginError(f"model {models.target.name!r} cannot be used: {flaw}")
-        yield LoadedModels(settings.target, engine, began, selection, budget)
+        yield LoadedModels(settings.target, engine, began, choice, plan)
 
 
 def _fetched(entry: ModelEntry, threads: int, display: Display) -> ModelRef:

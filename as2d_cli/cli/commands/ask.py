@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from as2d_cli.cli.exit_codes import ExitCode
-from as2d_cli.cli.options.parameters import READER, AskOptions, BatchOptions
+from as2d_cli.cli.options.parameters import AskOptions, BatchOptions
 from as2d_cli.cli.options.settings import configured
 from as2d_cli.cli.output.messages import Messages
 from as2d_cli.cli.output.run import Showing, warn
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
 _STDIN = "-"
 NO_READER = "none"
 """Stands for no reader: the model that listens answers by itself."""
-_OF_THE_READER = frozenset({"align", "budget", "compare", "draft_tokens"})
+_OF_THE_READER = frozenset({"budget", "compare", "draft_tokens"})
 """Options that are about the reader's drafts, not about those of the model that listens."""
 
 
@@ -80,7 +80,9 @@ def ask_request(options: AskOptions) -> tuple[AskRequest, tuple[str, ...]]:
         reader, drafter, chosen = None, batch.drafter, options.drafter
     else:
         chosen = options.reader_drafter
-        reader, drafter = registry.choose(options.reader or READER, options.reader_drafter, "ask")
+        reader, drafter = registry.choose(
+            options.reader or registry.default_reader, options.reader_drafter, "ask"
+        )
     drafts = RunOptions(
         drafter=chosen,
         draft_limit=draft_limit(options),

@@ -11,10 +11,10 @@ import soundfile
 
 from as2d_cli.ask.types import Answer
 from as2d_cli.cli.commands.ask import ask_request
-from as2d_cli.cli.options.parameters import READER as READER_NAME
 from as2d_cli.cli.options.parameters import AskOptions
 from as2d_cli.cli.output.answers import TextAnswers
 from as2d_cli.domain.errors import As2dError
+from as2d_cli.models.registry import load_registry
 from as2d_cli.system.addresses import located, shown
 
 SPEECH = Path(__file__).parents[2] / "data" / "jfk.flac"
@@ -185,7 +185,7 @@ def test_what_makes_no_sense_is_said_before_anything_is_loaded(reading, sound, m
 
 def test_the_default_reader_is_one_that_can_be_asked_and_has_a_drafter(reading, sound):
     request, _ = ask_request(AskOptions(files=[str(sound())], question=["What?"]))
-    assert request.reader.name == READER_NAME
+    assert request.reader.name == load_registry().default_reader
     assert request.reader.tasks == ("ask",)
     assert request.drafter is not None
 
