@@ -20,6 +20,7 @@ from as2d_cli.audio.containers import open_readers
 from as2d_cli.audio.readers import Chunk, UnreadableError
 from as2d_cli.audio.resampling import gathered, resampled
 from as2d_cli.audio.sources import open_file
+from as2d_cli.audio.wav_header import whole
 from as2d_cli.domain.errors import AudioError
 from as2d_cli.domain.types import SAMPLE_RATE_HZ, Samples
 
@@ -41,6 +42,8 @@ class _Findings:
 
     heard_s: float = 0.0
     claimed_s: float | None = None
+    header_s: float | None = None
+    """Length that a WAV header states, where the file holds more."""
     tracks: int = 1
     samples: int = 0
     damaged: int = 0
@@ -65,6 +68,9 @@ class _Findings:
             lines.append(
                 f"damaged in {self.damaged} place(s); what could not be decoded is missing or silent"
             )
+        if self.header_s is not None:
+            told, held = f"{self.header_s:.1f} s", f"{self.heard_s:.1f} s"
+            lines.append(f"the header says {told}, the file holds {held}: all of it was read")
         if self.is_short:
             lines.append(
                 f"cut short: the file says {self.claimed_s:.1f} s, only {self.heard_s:.1f} s could be decoded"
@@ -90,8 +96,9 @@ class AudioStream:
 
     def __init__(self, source: Path | BinaryIO) -> None:
         self._file, self.name, self._ours, self.sha256 = open_file(source)
-        self._readers = open_readers(self._file, self.name)
-        self._findings = _Findings()
+        file, stated_s = whole(self._file)
+        self._readers = open_readers(file, self.name)
+        self._findings = _Findings(header_s=stated_s)
         self._length = 0
         self._ended = False
         try:

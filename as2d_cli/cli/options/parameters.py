@@ -158,7 +158,8 @@ class FileOptions(Options):
     ] = False
     word_timestamps: Annotated[bool, _switch("word-timestamps", "Give the times of words in JSON.")] = False
     max_line_width: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Characters in a line of subtitles.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Characters in a line of subtitles; wide ones count two."),
     ] = None
     max_line_count: Annotated[int | None, typer.Option(min=1, metavar="N", help="Lines in a subtitle.")] = (
         None
