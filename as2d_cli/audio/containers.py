@@ -13,7 +13,7 @@ from typing import BinaryIO
 import soundfile
 
 from as2d_cli.audio.protection import is_protected
-from as2d_cli.audio.readers import Chunk, NoAudioStreamError, Reader, UnreadableError
+from as2d_cli.audio.readers import Chunk, Gaps, NoAudioStreamError, Reader, UnreadableError
 from as2d_cli.domain.errors import AudioError
 from as2d_cli.system.spawning import uninterrupted
 
@@ -43,6 +43,7 @@ class SoundfileReader:
     """Reads with libsndfile. Raises `UnreadableError` if it does not know the format."""
 
     tracks = 1
+    errors = 0
 
     def __init__(self, file: BinaryIO) -> None:
         file.seek(0)
@@ -51,7 +52,7 @@ class SoundfileReader:
                 self._sound = _Sequential(file)
         except (soundfile.SoundFileError, TypeError, ValueError) as error:
             raise UnreadableError(str(error)) from error
-        self.errors = 0
+        self.gaps = Gaps()
         self.claimed_s = self._claimed_s()
         if self._sound.subtype.startswith("MPEG"):
             self.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -12,15 +13,31 @@ Chunk = tuple[NDArray[np.float32], int]
 """Samples as stored, shape (n_frames, n_channels), and their rate in Hz."""
 
 
+@dataclass(slots=True)
+class Gaps:
+    """Where the times in a file leave out some audio."""
+
+    count: int = 0
+    first_s: float = 0.0
+    """Where the first one begins, seconds from the start."""
+    total_s: float = 0.0
+
+
 class Reader(Protocol):
     """One way of reading a file."""
 
     claimed_s: float | None
     """Length the container states, seconds; None where it is absent or only a guess."""
-    errors: int
-    """Damaged places passed over so far."""
     tracks: int
     """Audio tracks in the file; only the first is read."""
+
+    @property
+    def errors(self) -> int:
+        """Damaged places passed over so far."""
+
+    @property
+    def gaps(self) -> Gaps:
+        """Gaps filled with silence so far."""
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the audio in order. Raises `UnreadableError` where this reader cannot go on."""

@@ -7,7 +7,7 @@ channels, repairs unusable samples, and reports in `warnings` what it did to the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.audio.containers import open_readers
-from as2d_cli.audio.readers import Chunk, UnreadableError
+from as2d_cli.audio.readers import Chunk, Gaps, UnreadableError
 from as2d_cli.audio.resampling import gathered, resampled
 from as2d_cli.audio.sources import open_file
 from as2d_cli.audio.wav_header import whole
@@ -47,6 +47,7 @@ class _Findings:
     tracks: int = 1
     samples: int = 0
     damaged: int = 0
+    gaps: Gaps = field(default_factory=Gaps)
     not_finite: int = 0
     not_finite_at_s: float = 0.0
     clipped: int = 0
@@ -71,6 +72,11 @@ class _Findings:
         if self.header_s is not None:
             told, held = f"{self.header_s:.1f} s", f"{self.heard_s:.1f} s"
             lines.append(f"the header says {told}, the file holds {held}: all of it was read")
+        if self.gaps.total_s > _SHORT_S:
+            lines.append(
+                f"has no audio in {self.gaps.count} place(s) (first at {self.gaps.first_s:.2f} s), "
+                f"{self.gaps.total_s:.1f} s in all; silence stands there"
+            )
         if self.is_short:
             lines.append(
                 f"cut short: the file says {self.claimed_s:.1f} s, only {self.heard_s:.1f} s could be decoded"
@@ -170,6 +176,7 @@ class AudioStream:
                 findings.damaged += 1
             finally:
                 findings.damaged += reader.errors
+                findings.gaps = reader.gaps
                 reader.close()
             if findings.heard_s and not findings.damaged and not findings.is_short:
                 return
@@ -187,14 +194,15 @@ class AudioStream:
     def _repair(self, samples: NDArray[np.float32], rate: int, at_s: float) -> None:
         """Silence what is not finite and limit what is absurdly loud, in place."""
         findings = self._findings
-        finite = np.isfinite(samples)
-        if not finite.all():
+        loudest = _loudest(samples)
+        if not np.isfinite(loudest):
+            finite = np.isfinite(samples)
             bad = np.flatnonzero(~finite.all(axis=1))
             if not findings.not_finite:
                 findings.not_finite_at_s = at_s + int(bad[0]) / rate
             findings.not_finite += len(bad)
             samples[~finite] = 0.0
-        loudest = float(np.abs(samples).max(initial=0.0))
+            loudest = _loudest(samples)
         findings.loudest = max(findings.loudest, loudest)
         if loudest > _LOUDEST:
             np.clip(samples, -_LOUDEST, _LOUDEST, out=samples)
@@ -216,6 +224,11 @@ class AudioStream:
         if self._findings.cancelled_at_s is None:
             self._findings.cancelled_at_s = at_s
         return np.ascontiguousarray(samples[:, int(powers.argmax())])
+
+
+def _loudest(samples: NDArray[np.float32]) -> float:
+    """Return the largest magnitude; NaN if there is one among them."""
+    return float(np.maximum(samples.max(), -samples.min())) if samples.size else 0.0
 
 
 def open_audio(source: Path | BinaryIO) -> AudioStream:
