@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from as2d_cli.decoding.controller import MAX_CANDIDATES
-from as2d_cli.domain.errors import ModelError, OutputError
+from as2d_cli.domain.errors import MeasurementError, ModelError, OutputError
 from as2d_cli.engine.engine import Engine, EngineSettings
 from as2d_cli.engine.measure import PairCosts, peak_bytes
 from as2d_cli.engine.messages import ModelRef
@@ -19,7 +19,8 @@ from as2d_cli.models import loader
 from as2d_cli.profile import store
 from as2d_cli.profile.measure_pair import measure_pair
 from as2d_cli.profile.plan import DraftPlan, best_of, of_threads, within
-from as2d_cli.system.device import fixed_work_ms, is_quiet
+from as2d_cli.system.device import fixed_work_ms
+from as2d_cli.system.load import is_quiet
 
 _DRIFT = 1.3
 """How much slower or faster than when it was measured a device may be before its profile is rescaled."""
@@ -66,37 +67,42 @@ class DraftChoice:
     def by_first_measurement(self, engine: Engine) -> DraftPlan:
         """Choose for a pair that has no profile: measure it, unless the machine has no time for that now.
 
-        A machine that is busy before or after gives figures that are of no use later, and no sign that drafts
-        would pay: then plain decoding it is, and the next run tries again; so, too, if a process ends.
-        A drafter in the target's process takes no time worth measuring: its drafts are always welcome.
+        Until a measurement can be trusted, runs decode plainly and the next one tries again; so, too, if a
+        process ends. A drafter in the target's process takes no time worth measuring: its drafts are always
+        welcome.
         """
         drafter = self.settings.drafter
         if drafter is not None and loader.drafts_inside(drafter.entry):
             reason = "this drafter takes next to no time"
             return DraftPlan(True, reason, drafter.entry.name, MAX_CANDIDATES)
         if not is_quiet():
-            engine.drop_drafter()
-            return DraftPlan(False, "the machine is too busy to measure what drafts are worth")
+            return self._without_profile("the machine is too busy to measure what drafts are worth", engine)
         self.note("measuring, once, what drafts are worth on this device: about 20 s")
         try:
-            costs = measure_pair(engine)
-            if is_quiet(after_work=True):
-                return self._keep_and_apply(costs, engine)
-            self.note("the machine became busy meanwhile: measured again in the next run")
+            return self.by_measurement(engine)
         except OutputError as error:
-            self.note(f"the profile is not kept: {error.message}")
-        except ModelError as error:
-            self.note(error.message)
-        engine.drop_drafter()
-        return DraftPlan(False, "what drafts are worth could not be measured")
+            return self._without_profile(f"the profile is not kept: {error.message}", engine)
+        except (MeasurementError, ModelError) as error:
+            return self._without_profile(error.message, engine)
 
     def by_measurement(self, engine: Engine) -> DraftPlan:
-        """Measure the pair in `engine`, however busy the machine; keep its profile and go on as planned.
+        """Measure the pair in `engine`, keep its profile and go on as planned.
 
-        Raises `ModelError` if there is no drafter at work, or a process ends; `OutputError` if the
-        profile cannot be written.
+        Raises `MeasurementError` if the figures cannot be trusted, `ModelError` if there is no drafter at
+        work or a process ends, `OutputError` if the profile cannot be written.
         """
-        return self._keep_and_apply(measure_pair(engine), engine)
+        measured = measure_pair(engine)
+        if measured.flaw is not None:
+            raise MeasurementError(
+                f"{measured.flaw}: nothing was stored", "try again when the machine is quiet"
+            )
+        return self._keep_and_apply(measured.costs, engine)
+
+    def _without_profile(self, reason: str, engine: Engine) -> DraftPlan:
+        """Go on without drafts until a run has measured what they are worth."""
+        self.note(f"{reason}; going on without drafts")
+        engine.drop_drafter()
+        return DraftPlan(False, reason)
 
     def _keep_and_apply(self, costs: tuple[PairCosts, ...], engine: Engine) -> DraftPlan:
         """Store what was measured, and let the engine go on by what follows from it."""

@@ -29,7 +29,7 @@ def test_a_drafter_that_fails_while_measured_says_why(settings):
 def test_a_slow_drafter_of_a_slow_target_is_waited_for(settings, monkeypatch):
     monkeypatch.setattr(measure_pair_module, "_LEAST_PATIENCE_S", 0.1)
     with Engine(settings({"encode_ms": 300.0}, {"start_delay_ms": 200.0})) as engine:
-        assert measure_pair(engine)[0].drafter.encode_ms >= 200
+        assert measure_pair(engine).costs[0].drafter.encode_ms >= 200
 
 
 def test_a_target_that_dies_while_measured_is_back_for_the_first_window(settings):
@@ -45,7 +45,7 @@ def test_a_pair_with_threads_to_spare_is_measured_both_ways_and_left_as_chosen(s
     pair = replace(pair, target=replace(pair.target, threads=3))
     with Engine(pair) as engine:
         before = engine.process_ids
-        costs = measure_pair(engine)
+        costs = measure_pair(engine).costs
         assert [own.decode_threads for own in costs] == [3, 2]
         assert costs[0].target.encode_ms == costs[1].target.encode_ms
         assert engine.process_ids[0] != before[0]
@@ -55,7 +55,7 @@ def test_a_pair_with_threads_to_spare_is_measured_both_ways_and_left_as_chosen(s
 def test_a_pair_that_reads_can_be_measured(settings):
     reads = settings({"step_ms": 1.0, "listens": False}, {"listens": False})
     with Engine(reads) as engine:
-        (costs,) = measure_pair(engine)
+        (costs,) = measure_pair(engine).costs
     assert costs.target.row_invariant
     assert costs.target.step_ms()[1] >= 1.0
 

@@ -21,7 +21,7 @@ from as2d_cli.engine.measure import PairCosts
 from as2d_cli.engine.messages import ModelRef
 from as2d_cli.profile.measure_pair import measure_pair
 from as2d_cli.profile.plan import CAPS, plan_drafts, replay_costs
-from as2d_cli.system.device import is_quiet
+from as2d_cli.system.load import is_quiet
 
 _LONG_S = 150.0
 """A measurement that took longer is not repeated with other threads."""
@@ -49,7 +49,7 @@ def _measure(target: ModelRef, drafter: ModelRef) -> ShapeCosts:
     began = time.perf_counter()
     with Engine(EngineSettings(target, drafter)) as engine:
         loaded = time.perf_counter()
-        costs = measure_pair(engine)[0]
+        costs = measure_pair(engine).costs[0]
         shares = [min(1.0, features.n_frames / _FRAMES) for features in engine.features]
     return ShapeCosts(
         PairCosts(

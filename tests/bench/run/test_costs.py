@@ -8,6 +8,7 @@ from as2d_cli.engine.messages import ModelRef
 from as2d_cli.models.registry import ModelEntry
 from as2d_cli.models.sources import NoSource
 from as2d_cli.profile import store
+from as2d_cli.profile.measure_pair import Measurement
 from as2d_cli.profile.plan import CAPS, DraftPlan, plan_drafts
 
 
@@ -25,8 +26,11 @@ def model(name, tmp_path):
 class Bench:
     """Stands for an engine that has been measured."""
 
+    def __init__(self, flaw=None):
+        self._flaw = flaw
+
     def measure(self):
-        return pair_costs(1.0)
+        return Measurement(pair_costs(1.0), self._flaw)
 
     def share_threads(self, decode_threads):
         """Its target has all threads again."""
@@ -67,19 +71,16 @@ def test_where_no_draft_pays_none_is_chosen():
     assert choose({}, lambda text: None) == DraftPlan(False, "nothing is known of this device")
 
 
-def test_a_profile_of_a_quiet_machine_is_kept_and_used_again(models, monkeypatch):
-    monkeypatch.setattr(module, "is_quiet", lambda **_: True)
+def test_a_profile_of_a_quiet_machine_is_kept_and_used_again(models):
     measured = known_costs(*models, Bench(), lambda text: None)
     assert measured.costs == pair_costs(1.0)
     assert known_costs(*models, None, lambda text: None) == store.load(store.profile_key(*models))
 
 
-@pytest.mark.parametrize("was_quiet", [False, True])
-def test_what_a_busy_machine_gives_is_used_with_a_warning_and_not_kept(models, monkeypatch, was_quiet):
-    monkeypatch.setattr(module, "is_quiet", lambda *, after_work=False: was_quiet and not after_work)
+def test_what_a_busy_machine_gives_is_used_with_a_warning_and_not_kept(models):
     notes = []
-    assert known_costs(*models, Bench(), notes.append).costs == pair_costs(1.0)
-    assert "busy" in notes[0]
+    assert known_costs(*models, Bench("others were busy"), notes.append).costs == pair_costs(1.0)
+    assert "doubtful (others were busy)" in notes[0]
     assert known_costs(*models, None, notes.append) is None
 
 
