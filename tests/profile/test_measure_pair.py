@@ -10,6 +10,7 @@ from as2d_cli.domain.types import Request, Window
 from as2d_cli.engine.engine import Engine
 from as2d_cli.engine.scheduler import WindowTask
 from as2d_cli.profile import measure_pair as measure_pair_module
+from as2d_cli.profile import trust
 from as2d_cli.profile.measure_pair import measure_pair
 
 
@@ -67,3 +68,40 @@ def test_a_target_that_fails_when_it_is_measured_fails_no_window(settings):
         silence = Window(0, 0, np.zeros(16000, np.float32))
         (outcome,) = engine.run([WindowTask(0, silence, Request())])
     assert outcome.result is not None
+
+
+def judge_in_turn(monkeypatch, *flaws):
+    """Have the stages of a measurement judged so, one after the other, and then without a flaw."""
+    left = list(flaws)
+    monkeypatch.setattr(trust, "load_flaw", lambda load: left.pop(0) if left else None)
+
+
+@pytest.mark.usefixtures("undisturbed")
+@pytest.mark.parametrize(
+    ("flaws", "flaw"),
+    [
+        (["noise"], None),
+        ([None, "noise", None, "noise"], None),
+        (["noise", "more noise", "even more"], "more noise"),
+        ([None, None, "noise", "noise"], "noise"),
+    ],
+)
+def test_a_disturbed_stage_is_measured_once_more(settings, monkeypatch, flaws, flaw):
+    judge_in_turn(monkeypatch, *flaws)
+    with Engine(settings({"encode_ms": 5.0, "step_ms": 1.0}, {})) as engine:
+        assert measure_pair(engine).flaw == flaw
+
+
+@pytest.mark.usefixtures("undisturbed")
+def test_a_stage_that_takes_too_long_is_not_measured_again(settings, monkeypatch):
+    monkeypatch.setattr(measure_pair_module, "_REPEATS_S", 0.5)
+    judge_in_turn(monkeypatch, "noise")
+    with Engine(settings({"encode_ms": 5.0, "step_ms": 1.0}, {})) as engine:
+        assert measure_pair(engine).flaw == "noise"
+
+
+@pytest.mark.usefixtures("undisturbed")
+def test_costs_that_cannot_be_are_a_flaw_of_the_whole(settings, monkeypatch):
+    monkeypatch.setattr(trust, "costs_flaw", lambda splits: f"{len(splits)} curves that cannot be")
+    with Engine(settings({"encode_ms": 5.0, "step_ms": 1.0}, {})) as engine:
+        assert measure_pair(engine).flaw == "1 curves that cannot be"

@@ -3,32 +3,7 @@
 import os
 import platform
 
-import pytest
-
 from as2d_cli.system import device
-
-
-@pytest.mark.parametrize(
-    ("ticks", "quiet"),
-    [
-        ([(1000, 500), (1060, 558)], True),
-        ([(1000, 500), (1060, 520)], False),
-        ([(1000, 500), (1000, 500)], False),  # the clock stood still: nothing is known
-    ],
-)
-def test_a_machine_is_quiet_while_nearly_all_its_processors_idle(monkeypatch, ticks, quiet):
-    left = iter(ticks)
-    monkeypatch.setattr(device, "_ticks", lambda: next(left))
-    assert device.is_quiet() is quiet
-
-
-@pytest.mark.parametrize(("load", "quiet"), [(0.1, True), (1.9, False)])
-def test_without_a_proc_file_system_the_load_tells(monkeypatch, tmp_path, load, quiet):
-    monkeypatch.setattr(device, "Path", lambda path: tmp_path / path.lstrip("/"))
-    monkeypatch.setattr(os, "getloadavg", lambda: (load, 9.0, 9.0))
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    assert device.is_quiet() is quiet
-    assert device.is_quiet(after_work=True)
 
 
 def test_without_a_proc_file_system_the_processor_and_its_cores_are_told_by_python(monkeypatch, tmp_path):
