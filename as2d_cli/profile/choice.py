@@ -8,7 +8,7 @@ goes on is the guard's question (`guard`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.domain.errors import MeasurementError, ModelError, OutputError
@@ -19,7 +19,7 @@ from as2d_cli.models import loader
 from as2d_cli.profile import store
 from as2d_cli.profile.measure_pair import measure_pair
 from as2d_cli.profile.plan import DraftPlan, best_of, of_threads, within
-from as2d_cli.system.device import fixed_work_ms
+from as2d_cli.system.device import fixed_work_ms, free_memory_bytes
 from as2d_cli.system.load import is_quiet
 
 _DRIFT = 1.3
@@ -40,6 +40,8 @@ class DraftChoice:
     """Further drafters, used where their profile says that they are better."""
     memory_limit_bytes: int | None = None
     note: Callable[[str], None] = lambda _: None
+    free_bytes: int | None = field(default_factory=free_memory_bytes)
+    """Memory that models may take; None if that is not known. To be asked before they are loaded."""
 
     def by_profiles(self) -> tuple[EngineSettings, DraftPlan | None]:
         """Return settings that follow the best plan of the stored profiles, and that plan.
@@ -91,12 +93,7 @@ class DraftChoice:
         Raises `MeasurementError` if the figures cannot be trusted, `ModelError` if there is no drafter at
         work or a process ends, `OutputError` if the profile cannot be written.
         """
-        measured = measure_pair(engine)
-        if measured.flaw is not None:
-            raise MeasurementError(
-                f"{measured.flaw}: nothing was stored", "try again when the machine is quiet"
-            )
-        return self._keep_and_apply(measured.costs, engine)
+        return self._keep_and_apply(measure_pair(engine), engine)
 
     def _without_profile(self, reason: str, engine: Engine) -> DraftPlan:
         """Go on without drafts until a run has measured what they are worth."""
@@ -129,11 +126,13 @@ class DraftChoice:
         return profile.scaled(drift)
 
     def _plan(self, drafter: ModelRef, profile: store.Profile) -> DraftPlan:
-        """Return the profile's plan within the memory limit, with the drafter's name."""
-        limit = self.memory_limit_bytes
-        left = None if limit is None else limit - peak_bytes()
-        plan = within(profile.plan, profile.costs[0], left)
-        return replace(plan, drafter=drafter.entry.name if plan.drafting else None)
+        """Return the profile's plan within the memory that there is, with the drafter's name."""
+        name, costs, limit = drafter.entry.name, profile.costs[0], self.memory_limit_bytes
+        plan = within(profile.plan, costs, limit and limit - peak_bytes(), "the limit")
+        plan = within(plan, costs, self.free_bytes, "this device")
+        if profile.plan.drafting and not plan.drafting:
+            return replace(plan, reason=f"{name} is left out: {plan.reason}")
+        return replace(plan, drafter=name if plan.drafting else None)
 
 
 def with_plan(settings: EngineSettings, plan: DraftPlan, splits: Sequence[PairCosts]) -> EngineSettings:

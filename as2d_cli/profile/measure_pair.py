@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
-from as2d_cli.domain.errors import ModelError
+from as2d_cli.domain.errors import MeasurementError, ModelError
 from as2d_cli.engine.engine import Engine
 from as2d_cli.engine.measure import DraftCosts, PairCosts, TargetCosts
 from as2d_cli.engine.messages import Failed, Measure, Measured
@@ -31,16 +31,6 @@ _ONCE = Measure(0.0, rounds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
-    """What a pair costs on this device, and whether that can be trusted."""
-
-    costs: tuple[PairCosts, ...]
-    """By threads of the target's passes, all of them first."""
-    flaw: str | None
-    """Why the costs are not to be kept."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Drafter:
     """The drafter to be measured, and what it took alone."""
 
@@ -55,20 +45,22 @@ class _Stages:
     Nothing is repeated once a stage stays disturbed, or for longer than `_REPEATS_S` in all.
     """
 
-    def __init__(self, pair: Pair) -> None:
+    def __init__(self, pair: Pair, on_flaw: Callable[[str], None]) -> None:
         self._pair = pair
+        self._on_flaw = on_flaw
         self._left_s = _REPEATS_S
-        self.flaw: str | None = None
 
     def run(self, stage: Callable[[], T], judge: Callable[[T], str | None] = lambda _: None) -> T:
         """Return the costs of a stage; `judge` may find a flaw in them by themselves."""
         began = time.monotonic()
         costs, flaw = self._watched(stage, judge)
         took_s = time.monotonic() - began
-        if flaw is not None and self.flaw is None and took_s <= self._left_s:
+        if flaw is not None and took_s <= self._left_s:
             self._left_s -= took_s
             costs, flaw = self._watched(stage, judge)
-        self.flaw = self.flaw or flaw
+        if flaw is not None:
+            self._left_s = 0.0
+            self._on_flaw(flaw)
         return costs
 
     def _watched(self, stage: Callable[[], T], judge: Callable[[T], str | None]) -> tuple[T, str | None]:
@@ -78,23 +70,30 @@ class _Stages:
         return costs, trust.load_flaw(watch.load()) or judge(costs)
 
 
-def measure_pair(engine: Engine) -> Measurement:
+def refuse(flaw: str) -> NoReturn:
+    """Raise `MeasurementError`: figures with this flaw are of no use."""
+    raise MeasurementError(f"{flaw}: nothing was stored", "try again when the machine is quiet")
+
+
+def measure_pair(engine: Engine, on_flaw: Callable[[str], None] = refuse) -> tuple[PairCosts, ...]:
     """Time both models, each alone and both at once, by threads of the target's passes: about 20 s.
 
-    The target is left with the threads that were measured last. Nothing may be in work. Raises `ModelError`
-    if there is no drafter, a process ends meanwhile, or the drafter's hangs.
+    All of the target's threads come first; it is left with those that were measured last. Nothing may be in
+    work. `on_flaw` is told why figures cannot be trusted, as soon as that is known. Raises `ModelError` if
+    there is no drafter, a process ends meanwhile, or the drafter's hangs.
     """
     pair = engine.pair
     if pair.drafter is None:
         raise ModelError("there is no drafter to measure, or it takes no time worth measuring")
-    stages = _Stages(pair)
     try:
-        costs = _measured(pair, pair.drafter, stages)
+        costs = _measured(pair, pair.drafter, _Stages(pair, on_flaw))
     except ModelError:
         if not pair.target.worker.process.is_alive():  # no window is to fail for that
             pair.restart_target()
         raise
-    return Measurement(costs, stages.flaw or trust.costs_flaw(costs))
+    if flaw := trust.costs_flaw(costs):
+        on_flaw(flaw)
+    return costs
 
 
 def _measured(pair: Pair, process: DrafterProcess, stages: _Stages) -> tuple[PairCosts, ...]:

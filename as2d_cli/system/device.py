@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from as2d_cli.domain.errors import RequestError
-from as2d_cli.system.cgroups import cpu_quota
+from as2d_cli.system.cgroups import cpu_quota, memory_left_bytes
 
 MAX_THREADS = 4096
 """More than any machine has processors: native code would crash."""
@@ -46,6 +46,17 @@ def device() -> str:
     quota = cpu_quota()
     limit = f" (a quota of {quota:g})" if quota is not None and quota < _own_cpus() else ""
     return f"{_processor()}, {usable_cpus()} CPUs{limit}, {platform.system()} {platform.machine()}"
+
+
+def free_memory_bytes() -> int | None:
+    """Return how much memory models may take now, swap aside; None where the system does not tell."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        lines = []
+    free = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    left = memory_left_bytes()
+    return min(free if left is None else [*free, left], default=None)
 
 
 def _processor() -> str:

@@ -138,6 +138,16 @@ def test_a_memory_limit_leaves_out_a_drafter_that_would_pay(settings, pair_costs
     store.store(store.profile_key(pair.target, pair.drafter), (pair_costs(5.0, 0.2, decode_threads=1),))
     chosen, plan = DraftChoice(pair, memory_limit_bytes=600_000_000).by_profiles()
     assert chosen.drafter is None
-    assert "both models need 700 MB, the limit leaves them" in plan.reason
+    assert "hearer is left out: both models need 700 MB, the limit leaves them" in plan.reason
     roomy, _ = DraftChoice(pair, memory_limit_bytes=4_000_000_000).by_profiles()
     assert roomy.drafter is not None
+
+
+@pytest.mark.parametrize("limit", [None, 4_000_000_000])
+def test_a_drafter_that_the_free_memory_has_no_room_for_is_left_out(settings, pair_costs, limit):
+    pair = settings({}, {})
+    store.store(store.profile_key(pair.target, pair.drafter), (pair_costs(5.0, 0.2, decode_threads=1),))
+    choice = DraftChoice(pair, memory_limit_bytes=limit, free_bytes=500_000_000)
+    chosen, plan = choice.by_profiles()
+    assert chosen.drafter is None
+    assert plan.reason == "hearer is left out: both models need 700 MB, this device leaves them 500 MB"

@@ -31,16 +31,17 @@ def known_costs(
     stored = store.load(key)
     if stored is not None or engine is None:
         return stored
+    flaws: list[str] = []
     try:
-        measured = measure_pair(engine)
+        costs = measure_pair(engine, flaws.append)
     except As2dError as error:
         note(f"{name} could not be measured: {error.message}")
         return None
     engine.share_threads(None)
-    if measured.flaw is None:
-        return store.store(key, measured.costs)
-    note(f"the costs with {name} are doubtful ({measured.flaw}): budget and replay may mislead; not kept")
-    return store.new(key, measured.costs)
+    if not flaws:
+        return store.store(key, costs)
+    note(f"the costs with {name} are doubtful ({flaws[0]}): budget and replay may mislead; not kept")
+    return store.new(key, costs)
 
 
 def choose(costs: Mapping[str, Splits], note: Callable[[str], None]) -> DraftPlan:

@@ -37,8 +37,9 @@ def run(pair: _Pair = None, threads: _Threads = None) -> None:
     chosen = registry.pair(pair)
     target, (drafter,) = fetched(registry.model(chosen.target), [registry.model(chosen.drafter)], threads)
     settings = EngineSettings(target, drafter)
+    choice = DraftChoice(settings, note=tell)
     with Engine(settings, note=tell) as engine:
-        plan = DraftChoice(settings, note=tell).by_measurement(engine)
+        plan = choice.by_measurement(engine)
     typer.echo(f"{chosen.name}: {plan.reason}")
 
 

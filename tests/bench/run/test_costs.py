@@ -8,7 +8,6 @@ from as2d_cli.engine.messages import ModelRef
 from as2d_cli.models.registry import ModelEntry
 from as2d_cli.models.sources import NoSource
 from as2d_cli.profile import store
-from as2d_cli.profile.measure_pair import Measurement
 from as2d_cli.profile.plan import CAPS, DraftPlan, plan_drafts
 
 
@@ -26,11 +25,13 @@ def model(name, tmp_path):
 class Bench:
     """Stands for an engine that has been measured."""
 
-    def __init__(self, flaw=None):
-        self._flaw = flaw
+    def __init__(self, *flaws):
+        self._flaws = flaws
 
-    def measure(self):
-        return Measurement(pair_costs(1.0), self._flaw)
+    def measure(self, on_flaw):
+        for flaw in self._flaws:
+            on_flaw(flaw)
+        return pair_costs(1.0)
 
     def share_threads(self, decode_threads):
         """Its target has all threads again."""
@@ -39,13 +40,13 @@ class Bench:
 class Broken:
     """Stands for an engine that has lost its drafter."""
 
-    def measure(self):
+    def measure(self, on_flaw):
         raise ModelError("there is no drafter to measure")
 
 
 @pytest.fixture(autouse=True)
 def _measured_by_themselves(monkeypatch):
-    monkeypatch.setattr(module, "measure_pair", lambda engine: engine.measure())
+    monkeypatch.setattr(module, "measure_pair", lambda engine, on_flaw: engine.measure(on_flaw))
 
 
 @pytest.fixture
