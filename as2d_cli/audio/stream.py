@@ -1,6 +1,6 @@
 """Streams any audio file as mono 16 kHz blocks, in memory that does not grow with its length.
 
-`sources` opens the file, `containers` decodes it, `downmix` mixes its channels, `resampling` changes its rate.
+`sources` opens the file, `containers` decodes it, `downmix` mixes its channels, `resampling` changes the rate.
 This module repairs unusable samples, and reports in `warnings` what was done to them.
 """
 

@@ -49,7 +49,7 @@ def likeness(one, other):
 
 
 def film(speech, louder):
-    """Return six channels: speech in the centre, music `louder` times as loud beside it, a rumble, effects."""
+    """Return six channels: speech in the centre, music `louder` times as loud beside it, rumble, effects."""
     level = rms(speech) * louder
     rumble = np.sin(np.arange(len(speech)) * 2 * np.pi * 50 / RATE).astype(np.float32) * 0.5
     left, right, back_left, back_right = (music(seed, level) for seed in range(4))
