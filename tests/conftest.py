@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 import soundfile
 from hypothesis import HealthCheck, settings
+from typer.testing import CliRunner
 
+from as2d_cli.cli.app import app
 from as2d_cli.engine.measure import ROWS, DraftCosts, PairCosts, TargetCosts
 
 collect_ignore = ["fixtures"]
@@ -160,5 +162,19 @@ def as2d(tmp_path):
             check=False,
         )
         return Finished(ended.returncode, ended.stdout.decode("utf-8"), ended.stderr.decode("utf-8"))
+
+    return run
+
+
+@pytest.fixture
+def refused(tmp_path, monkeypatch):
+    """Run a command that is refused before any work, in this process: no interpreter has to start for it."""
+
+    def run(*arguments):
+        monkeypatch.chdir(tmp_path)
+        ended = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="as2d")
+        if not isinstance(ended.exception, SystemExit):
+            raise ended.exception or AssertionError("it was not refused")
+        return Finished(ended.exit_code, ended.stdout, ended.stderr)
 
     return run

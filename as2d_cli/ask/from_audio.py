@@ -11,7 +11,7 @@ from as2d_cli.ask.retrieval import is_found
 from as2d_cli.ask.run import AskRun
 from as2d_cli.ask.types import NOTHING_FOUND, Answer, AskRequest
 from as2d_cli.batch.display import Display
-from as2d_cli.batch.local import local_executor
+from as2d_cli.batch.local import start_local
 from as2d_cli.batch.pipeline import FileWork
 from as2d_cli.batch.work import Decoded, Executor, Item, StartExecutor
 from as2d_cli.domain.types import WindowResult
@@ -23,7 +23,7 @@ class AskFromAudio(AskRun):
     """A run in which the target listens and answers at once."""
 
     def __init__(
-        self, request: AskRequest, display: Display | None = None, start: StartExecutor = local_executor
+        self, request: AskRequest, display: Display | None = None, start: StartExecutor = start_local
     ) -> None:
         """Prepare; `start` starts what answers."""
         super().__init__(request, len(request.listening.inputs), display)
@@ -55,11 +55,12 @@ class AskFromAudio(AskRun):
         self._asked = [f"{printable(item.input.path)}: {item.question}" for item in items]
         with self._start(wanted, self._display) as self._executor:
             _, self._report.load_s = self._executor.await_first()
-            self._report.budget = self._executor.plan
+            self._report.plan = self._executor.plan
             works = self._executor.run([item for item in items if item.input.error is None], _ignore)
             for _, about_one in groupby(items, lambda item: id(item.input)):
                 for answer in self._in_order(list(about_one), works):
                     self._report.nodes = self._executor.nodes
+                    self._report.paused_windows = self._executor.paused_windows
                     yield answer
 
     def _in_order(self, items: Sequence[Item], works: Iterator[Decoded | None]) -> Iterator[Answer]:

@@ -17,7 +17,7 @@ from as2d_cli.ask.retrieval import Passage, choose, rests_on
 from as2d_cli.ask.run import AskRun
 from as2d_cli.ask.types import NOTHING_FOUND, Answer, AskRequest
 from as2d_cli.batch.display import Display
-from as2d_cli.batch.local import local_executor
+from as2d_cli.batch.local import start_local
 from as2d_cli.batch.report import RunReport
 from as2d_cli.batch.run import BatchRun
 from as2d_cli.batch.session import LoadedModels, Models, load_models
@@ -26,8 +26,9 @@ from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.domain.errors import RequestError
 from as2d_cli.domain.types import Request, Window, WindowResult
 from as2d_cli.engine.comparison import Compared, Comparison
-from as2d_cli.engine.engine import Engine, WindowTask
+from as2d_cli.engine.engine import Engine
 from as2d_cli.engine.messages import ModelRef
+from as2d_cli.engine.scheduler import WindowTask
 from as2d_cli.models import loader
 from as2d_cli.system.printable import printable
 
@@ -38,7 +39,7 @@ class AskFromTranscript(AskRun):
     """A run in which the target reads transcripts."""
 
     def __init__(
-        self, request: AskRequest, display: Display | None = None, start: StartExecutor = local_executor
+        self, request: AskRequest, display: Display | None = None, start: StartExecutor = start_local
     ) -> None:
         """Prepare; `start` starts what listens. Raises `RequestError`, before any work."""
         self._batch = BatchRun(request.listening, display, start)
@@ -78,7 +79,7 @@ class AskFromTranscript(AskRun):
         )
         with load_models(wanted, self._display) as models:
             self._check(models.engine.target_spec)
-            self._report.budget = models.choose_plan()
+            self._report.plan = models.choose_plan()
             self._report.load_s = time.perf_counter() - models.began
             yield models
 

@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 import soundfile
 
+from as2d_cli.audio.protection import is_protected
 from as2d_cli.audio.readers import DEFAULT_LAYOUTS, Chunk, Gaps, NoAudioStreamError, Reader, UnreadableError
 from as2d_cli.domain.errors import AudioError
 from as2d_cli.system.spawning import uninterrupted
@@ -99,8 +100,12 @@ class SoundfileReader:
 def open_readers(file: BinaryIO, name: str) -> Generator[Reader, None, None]:
     """Yield the readers that can open `file`, the one to be trusted first.
 
-    Raises AudioError once none is left, if none could open it.
+    Raises AudioError once none is left, if none could open it, and at once if its audio is encrypted.
     """
+    if is_protected(file):
+        raise AudioError(
+            f"{name}: protected: its audio is encrypted", "ask whoever sold it for a file without protection"
+        )
     file.seek(0)
     by_libsndfile = file.read(4) in _LIBSNDFILE_MAGIC
     opened, failure = 0, UnreadableError("")

@@ -1,7 +1,7 @@
 """Streams any audio file as mono 16 kHz blocks, in memory that does not grow with its length.
 
-`sources` opens the file, `containers` decodes it, `downmix` mixes its channels, `resampling` changes the rate.
-This module repairs unusable samples, and reports in `warnings` what was done to them.
+`sources` opens the file, `containers` decodes it, `downmix` mixes its channels, `resampling` changes
+the rate. This module repairs unusable samples, and reports in `warnings` what was done to them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from as2d_cli.audio.downmix import Downmix
 from as2d_cli.audio.readers import Chunk, Gaps, UnreadableError
 from as2d_cli.audio.resampling import gathered, resampled
 from as2d_cli.audio.sources import open_file
+from as2d_cli.audio.wav_header import whole
 from as2d_cli.domain.errors import AudioError
 from as2d_cli.domain.types import SAMPLE_RATE_HZ, Samples
 
@@ -40,6 +41,8 @@ class _Findings:
 
     heard_s: float = 0.0
     claimed_s: float | None = None
+    header_s: float | None = None
+    """Length that a WAV header states, where the file holds more."""
     tracks: int = 1
     samples: int = 0
     damaged: int = 0
@@ -66,6 +69,9 @@ class _Findings:
             lines.append(
                 f"damaged in {self.damaged} place(s); what could not be decoded is missing or silent"
             )
+        if self.header_s is not None:
+            told, held = f"{self.header_s:.1f} s", f"{self.heard_s:.1f} s"
+            lines.append(f"the header says {told}, the file holds {held}: all of it was read")
         if self.gaps.total_s > _SHORT_S:
             lines.append(
                 f"has no audio in {self.gaps.count} place(s) (first at {self.gaps.first_s:.2f} s), "
@@ -96,8 +102,9 @@ class AudioStream:
 
     def __init__(self, source: Path | BinaryIO) -> None:
         self._file, self.name, self._ours, self.sha256 = open_file(source)
-        self._readers = open_readers(self._file, self.name)
-        self._findings = _Findings()
+        file, stated_s = whole(self._file)
+        self._readers = open_readers(file, self.name)
+        self._findings = _Findings(header_s=stated_s)
         self._length = 0
         self._ended = False
         try:

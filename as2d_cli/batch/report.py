@@ -21,7 +21,7 @@ class NodeReport:
     audio_s: float
     wall_s: float
     """Since its first engine was ready, until its last one ended."""
-    budget: DraftPlan | None
+    plan: DraftPlan | None
     """What was chosen by this node's profile, if that was left to it."""
 
     @property
@@ -38,7 +38,7 @@ class NodeReport:
             "audio_s": _rounded(self.audio_s),
             "wall_s": _rounded(self.wall_s),
             "rtfx": _rounded(self.rtfx),
-            "budget": self.budget and asdict(self.budget),
+            "budget": self.plan and asdict(self.plan),
         }
 
 
@@ -72,7 +72,7 @@ class RunReport:
     differing: tuple[str, ...] = ()
     """Windows whose tokens differ with drafts, each as `FILE at S s`."""
     interrupted: bool = False
-    budget: DraftPlan | None = None
+    plan: DraftPlan | None = None
     """What was chosen by this device's profile, if that was left to it."""
     predicted_plain_s: float = 0.0
     """What this device's profile says that the decoded windows take without drafts."""
@@ -91,8 +91,13 @@ class RunReport:
         self.stats += result.stats
         self.silent_windows += silent
         self.doubtful_windows += result.is_doubtful
-        if self.budget is not None and self.budget.plain is not None and not silent:
-            self.predicted_plain_s += self.budget.plain.window_s(result.stats)
+        if self.plan is not None and self.plan.plain is not None and not silent:
+            self.predicted_plain_s += self.plan.plain.window_s(result.stats)
+
+    @property
+    def drafter_at_work(self) -> str | None:
+        """The drafter that was chosen: another one than the first, if this device's profile says so."""
+        return (self.plan and self.plan.drafter) or self.drafter
 
     @property
     def rtfx(self) -> float:
@@ -153,7 +158,7 @@ class RunReport:
             "skipped": self.skipped,
             "failed": self.failed,
             "interrupted": self.interrupted,
-            "budget": self.budget and asdict(self.budget),
+            "budget": self.plan and asdict(self.plan),
             "predicted_plain_s": _rounded(self.predicted_plain_s),
             "paused_windows": self.paused_windows,
             "stopped": self.stopped,

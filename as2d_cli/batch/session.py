@@ -19,9 +19,9 @@ from as2d_cli.engine.engine import Engine, EngineSettings
 from as2d_cli.engine.messages import DecodeSettings, ModelRef
 from as2d_cli.models import loader, weights
 from as2d_cli.models.registry import ModelEntry, cannot
+from as2d_cli.profile.choice import DraftChoice
 from as2d_cli.profile.guard import DraftGuard
 from as2d_cli.profile.plan import DraftPlan
-from as2d_cli.profile.selection import Selection
 
 DRAFTER_THREADS = 1
 
@@ -47,12 +47,13 @@ class LoadedModels:
     """Models at work."""
 
     target: ModelRef
+    drafter: str | None
     engine: Engine
     began: float
     """When loading began, by `time.perf_counter`."""
-    selection: Selection | None
+    choice: DraftChoice | None
     """What chooses; None: nothing is left to choose."""
-    budget: DraftPlan | None
+    plan: DraftPlan | None
     """What was chosen by a stored profile."""
 
     def choose_plan(self) -> DraftPlan | None:
@@ -60,9 +61,9 @@ class LoadedModels:
 
         May take 20 s, so whether the run makes sense should be known before. Raises `ModelError`.
         """
-        if self.selection is not None and self.budget is None and self.engine.is_drafting:
-            self.budget = self.selection.first(self.engine)
-        return self.budget
+        if self.choice is not None and self.plan is None and self.engine.is_drafting:
+            self.plan = self.choice.by_first_measurement(self.engine)
+        return self.plan
 
 
 @contextmanager
@@ -77,15 +78,16 @@ def load_models(models: Models, display: Display) -> Iterator[LoadedModels]:
         models.decode,
     )
     began = time.perf_counter()
-    budget = selection = None
+    plan = choice = None
     if models.auto_budget:
         others = _in_cache(models.others)
-        selection = Selection(settings, others, models.memory_limit_bytes, display.note)
-        settings, budget = selection.stored()
+        choice = DraftChoice(settings, others, models.memory_limit_bytes, display.note)
+        settings, plan = choice.by_profiles()
     with Engine(settings, note=display.note, progress=display.steps) as engine:
         if flaw := engine.target_spec.features.flaw(WINDOW_S):
             raise PluginError(f"model {models.target.name!r} cannot be used: {flaw}")
-        yield LoadedModels(settings.target, engine, began, selection, budget)
+        drafter = settings.drafter.entry.name if settings.drafter else None
+        yield LoadedModels(settings.target, drafter, engine, began, choice, plan)
 
 
 def _fetched(entry: ModelEntry, threads: int, display: Display) -> ModelRef:
@@ -126,16 +128,13 @@ class Session:
     """What is asked of every window, but the question."""
     plan: DraftPlan | None
     """What was chosen by this device's profile, if that was left to it."""
+    drafter: str | None
+    """The drafter that was loaded, if there is one."""
     load_s: float
     guard: DraftGuard | None
     """Watches whether drafts still pay, where a profile says what windows take without."""
     compared: Compared | None
     """Has windows decoded both ways, if that is asked for."""
-
-    @property
-    def spec(self) -> TargetSpec:
-        """Facts about the target."""
-        return self.engine.target_spec
 
     def request_for(self, question: str | None) -> Request:
         """Return what is asked of every window of a file."""
@@ -176,7 +175,7 @@ def open_session(asked: BatchRequest, display: Display) -> Iterator[Session]:
         compared = Compared(engine) if asked.compares else None
         pipeline = Pipeline(engine, compared=compared, vad=asked.vad, guard=guard)
         load_s = time.perf_counter() - models.began
-        yield Session(engine, pipeline, request, plan, load_s, guard, compared)
+        yield Session(engine, pipeline, request, plan, models.drafter, load_s, guard, compared)
 
 
 def _window_request(asked: BatchRequest, spec: TargetSpec) -> Request:
@@ -199,7 +198,7 @@ def _window_request(asked: BatchRequest, spec: TargetSpec) -> Request:
         known = ", ".join(LANGUAGES.get(code, code) for code in languages)
         raise RequestError(
             f"model {asked.target.name!r} does not know {LANGUAGES.get(language, language)}",
-            f"it knows: {known}" if known else "it is told of no language: leave out --language",
+            f"it knows: {known}" if known else "its language cannot be set: leave out --language",
         )
     wants_times = asked.timed or asked.word_timestamps
     return Request(asked.task, language, word_times=wants_times, prompt=asked.prompt, to=to)

@@ -6,17 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from as2d_cli.bench.baselines.async_coupled import COUPLED
 from as2d_cli.bench.baselines.serial import SERIAL_MODES
+from as2d_cli.decoding import AlignMode
 from as2d_cli.domain.errors import RequestError
 from as2d_cli.profile.plan import CAPS, DraftPlan
 from as2d_cli.system.toml import suggestion
 
 TARGET_ONLY = "target-only"
-COUPLED = "async-coupled"
 AS2D = "as2d"
 AUTO = "as2d-auto"
 ALONE_CAP = CAPS[-1]
 """The cap with which windows are also decoded one at a time, to compare with the replay."""
+
+ALIGNED: dict[str, AlignMode] = {f"{AS2D}-{align}": align for align in ("edit", "ngram", "none")}
+"""Ablations: the last cap with another alignment than the hybrid one."""
 
 Kind = Literal["plain", "serial", "coupled", "as2d"]
 
@@ -30,6 +34,7 @@ class Mode:
     drafter: str | None = None
     cap: int = 0
     """Most candidates per step; for `as2d` only."""
+    align: AlignMode = "hybrid"
     alone: bool = False
     """Whether every window waits until the one before is finished, so that no draft has a head start."""
     decode_threads: int | None = None
@@ -47,14 +52,15 @@ PLAIN = Mode(TARGET_ONLY, "plain")
 def _known_names() -> tuple[str, ...]:
     """Return what `choose_modes` takes."""
     caps = tuple(f"{AS2D}-{cap}" for cap in CAPS)
-    return (TARGET_ONLY, *SERIAL_MODES, COUPLED, AS2D, *caps, AUTO, f"{AS2D}-alone")
+    return (TARGET_ONLY, *SERIAL_MODES, COUPLED, AS2D, *caps, *ALIGNED, AUTO, f"{AS2D}-alone")
 
 
 def choose_modes(names: Sequence[str] | None, drafters: Sequence[str]) -> list[Mode]:
     """Return the modes called `names` (None: all) with each of the drafters; target-only always comes first.
 
-    `as2d` stands for all caps. What `as2d-auto` decodes with is settled later (see `settle`): here it is
-    target-only. Raises `RequestError` for an unknown name.
+    `as2d` stands for all caps; the ablations of alignment are measured only by name. What `as2d-auto`
+    decodes with is settled later (see `settle`): here it is target-only. Raises `RequestError` for an
+    unknown name.
     """
     chosen = [TARGET_ONLY, *(names if names is not None else _all_names())]
     modes = [mode for name in chosen for mode in _named(name, drafters)]
@@ -89,5 +95,7 @@ def _with_drafter(name: str, drafter: str) -> list[Mode]:
         return [Mode(name, "coupled", drafter)]
     if name == f"{AS2D}-alone":
         return [Mode(f"{AS2D}-{ALONE_CAP}-alone", "as2d", drafter, ALONE_CAP, alone=True)]
+    if name in ALIGNED:
+        return [Mode(name, "as2d", drafter, CAPS[-1], ALIGNED[name])]
     caps = CAPS if name == AS2D else (int(name.rpartition("-")[2]),)
     return [Mode(f"{AS2D}-{cap}", "as2d", drafter, cap) for cap in caps]

@@ -1,4 +1,4 @@
-"""The decoding core: draft streams, alignment, budget control and the verify loop.
+"""The decoding core: draft streams, alignment, control of candidates and the verify loop.
 
 It knows no model, no terminal and no file: all of it is numpy and plain Python. It may import `domain` only.
 """

@@ -32,7 +32,7 @@ def write_draft(
 def _run(
     writer: DraftWriter, draft: Iterator[DraftToken], retokenizer: Retokenizer, end_id: int
 ) -> DraftState:
-    loops = LoopDetector()
+    detector = LoopDetector()
     for token in draft:
         if writer.cancelled:
             return DraftState.CANCELLED
@@ -43,7 +43,7 @@ def _run(
             writer.publish(ids)
         if writer.full:
             return DraftState.CAPPED
-        if loops.push(token.id):
+        if detector.push(token.id):
             return DraftState.LOOPED
     writer.publish(retokenizer.flush())
     return DraftState.CAPPED

@@ -149,7 +149,21 @@ def _trials(ahead: Sequence[int], tokens: Sequence[int]) -> tuple[int, int]:
 
 
 class _Worth:
-    """Counts draft tokens that were put to the test, and those that were right."""
+    """Counts draft tokens that were put to the test, and those that were right.
+
+    Fewer than `TRIAL_TOKENS` tested tokens say nothing. From there on the draft of a window is given up once
+    less than the share `USELESS` of all of them was right, here 2 of 24:
+
+    >>> worth = _Worth()
+    >>> worth.too_little(tested=20, right=0), worth.too_little(tested=4, right=2)
+    (False, True)
+
+    One more right token, 3 of 24, would have been enough:
+
+    >>> worth = _Worth()
+    >>> worth.too_little(tested=20, right=0), worth.too_little(tested=4, right=3)
+    (False, False)
+    """
 
     def __init__(self) -> None:
         self._tested = self._right = 0
@@ -161,18 +175,40 @@ class _Worth:
 
 
 class _Lag:
-    """Counts committed tokens for which nothing was ready while the drafter ran and did not gain."""
+    """Compares the drafter's pace with the target's over stretches in which no candidate was ready.
+
+    A stretch is `LAG_TOKENS` committed tokens. If the draft grew by no more than the text in it, the drafter
+    cannot catch up. Here it begins late, which says nothing about its pace; then the target commits 8 tokens
+    and the drafter writes 4 between two passes: 24 against 12 after three of them.
+
+    >>> lag = _Lag()
+    >>> lag.too_long(committed=8, ready=5, had_candidates=False)
+    False
+    >>> [lag.too_long(8, ready, had_candidates=False) for ready in (9, 13, 17)]
+    [False, False, True]
+
+    One that writes 10 is behind as well, but gains; and any candidate begins the count anew.
+
+    >>> lag = _Lag()
+    >>> [lag.too_long(8, ready, had_candidates=False) for ready in (5, 15, 25, 35)]
+    [False, False, False, False]
+    >>> [lag.too_long(8, 35, had_candidates) for had_candidates in (False, False, True, False)]
+    [False, False, False, False]
+    """
 
     def __init__(self) -> None:
-        self._committed = 0
-        self._ready = 0
+        self._committed = 0  # in this stretch
+        self._drafted = 0  # when it began
 
     def too_long(self, committed: int, ready: int, had_candidates: bool) -> bool:
         """Tell whether the drafter only takes cpu time from the target: behind, and not catching up."""
-        began = ready > 0 and self._ready == 0  # a late start says nothing about its pace: count anew
-        self._committed = 0 if had_candidates or began else self._committed + committed
-        if 0 < self._committed < LAG_TOKENS:
+        has_just_begun = ready > 0 and self._drafted == 0
+        if had_candidates or has_just_begun:
+            self._committed, self._drafted = 0, ready
             return False
-        behind = self._committed > 0 and ready - self._ready <= self._committed
-        self._committed, self._ready = 0, ready
-        return behind
+        self._committed += committed
+        if self._committed < LAG_TOKENS:
+            return False
+        is_behind = ready - self._drafted <= self._committed
+        self._committed, self._drafted = 0, ready
+        return is_behind

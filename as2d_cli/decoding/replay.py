@@ -1,7 +1,7 @@
 """Replays a recorded window on a virtual clock: the same loop, aligner and policy, other costs.
 
 Greedy tokens do not depend on when or how a draft is used, so what a window would have taken with
-another budget, drafter pace or machine follows from its tokens, its draft and a table of costs.
+another cap, drafter pace or machine follows from its tokens, its draft and a table of costs.
 """
 
 from __future__ import annotations

@@ -113,42 +113,74 @@ class PairCosts:
 
 
 def measure_target(target: Target, seconds: float, *, rounds: int = 2, warm: bool = False) -> TargetCosts:
-    """Measure for at least `rounds` of everything, and until `seconds` are over; a slow model for one.
+    """Measure until `seconds` are over and every pass was timed `rounds` times.
 
-    One window is encoded before, unless the model is `warm`: the first one also pays for memory and for
-    new shapes. Whether rows are invariant is not looked at again in a warm one.
+    The first window also pays for memory and for new shapes. So it counts only if the model is `warm`, or too
+    slow to open a window only to warm up. The rows of a warm model are not compared again.
     """
-    features, request = _noise(target.spec.features), _request(target.spec.features, target.spec.languages)
-    encode: list[float] = []
-    session = _timed(partial(target.open, features, request), encode)
-    steps: dict[tuple[int, int], list[float]] = defaultdict(list)
+    timing = _TargetTiming(target)
+    timing.open_window()
     deadline = time.perf_counter() + seconds
-    is_slow = encode[0] > _SLOW_S * 1e3
-    if not is_slow and not warm:
-        encode.clear()
-    while True:
-        if not is_slow and not (warm and not steps):
-            session = _timed(partial(target.open, features, request), encode)
+    is_slow = timing.encode_ms[0] > _SLOW_S * 1e3
+    if not (is_slow or warm):
+        timing.encode_ms.clear()
+        timing.open_window()
+    passes = 1 if is_slow else _PASSES
+    timing.time_passes(passes)
+    while not _is_enough(time.perf_counter() - deadline, timing.times_each_pass >= rounds):
+        if not is_slow:
+            timing.open_window()
+        timing.time_passes(passes)
+    return timing.costs(compare_rows=not warm)
+
+
+def _is_enough(late_s: float, has_all_rounds: bool) -> bool:
+    return late_s > _SLOW_S or (late_s > 0 and has_all_rounds)
+
+
+class _TargetTiming:
+    """Opens windows of noise, and runs passes of every row count in the last one; keeps what each took."""
+
+    def __init__(self, target: Target) -> None:
+        spec = target.spec
+        features, request = _noise(spec.features), _request(spec.features, spec.languages)
+        self._open = partial(target.open, features, request)
+        self._session: TargetSession
+        self._pass_ms: dict[tuple[int, int], list[float]] = defaultdict(list)  # by tokens cached, rows
+        self.encode_ms: list[float] = []
+        """What each window took to open."""
+
+    @property
+    def times_each_pass(self) -> int:
+        """How often a pass of each row count has been timed."""
+        return len(self._pass_ms[SHORT_TOKENS, ROWS[0]])
+
+    def open_window(self) -> None:
+        """Time encoder and prompt."""
+        self._session = _timed(self._open, self.encode_ms)
+
+    def time_passes(self, times: int) -> None:
+        """Time a pass of each row count so many times, with few and then with many tokens cached."""
         for cached in (SHORT_TOKENS, LONG_TOKENS):
-            length = _fill(session, cached)
-            for rows in ROWS if is_slow else ROWS * _PASSES:
-                _timed(partial(session.forward, [0] * rows), steps[cached, rows])
-                session.rollback(length)
-        late_s = time.perf_counter() - deadline
-        if late_s > _SLOW_S or (late_s > 0 and len(steps[SHORT_TOKENS, 1]) >= rounds):
-            break
-    return TargetCosts(
-        encode_ms=_usual(encode),
-        short_ms={rows: _usual(steps[SHORT_TOKENS, rows]) for rows in ROWS},
-        long_ms={rows: _usual(steps[LONG_TOKENS, rows]) for rows in ROWS},
-        row_invariant=warm or _is_row_invariant(session),
-        peak_bytes=peak_bytes(),
-        row_epsilon=None if warm else _row_epsilon(session),
-    )
+            length = _fill_cache(self._session, cached)
+            for rows in ROWS * times:
+                _timed(partial(self._session.forward, [0] * rows), self._pass_ms[cached, rows])
+                self._session.rollback(length)
+
+    def costs(self, *, compare_rows: bool) -> TargetCosts:
+        """Return what was measured; with `compare_rows`, look whether rows together and one by one agree."""
+        return TargetCosts(
+            encode_ms=_usual(self.encode_ms),
+            short_ms={rows: _usual(self._pass_ms[SHORT_TOKENS, rows]) for rows in ROWS},
+            long_ms={rows: _usual(self._pass_ms[LONG_TOKENS, rows]) for rows in ROWS},
+            row_invariant=_is_row_invariant(self._session) if compare_rows else True,
+            peak_bytes=peak_bytes(),
+            row_epsilon=_row_epsilon(self._session) if compare_rows else None,
+        )
 
 
 def measure_drafter(drafter: Drafter, is_enough: Callable[[], bool]) -> DraftCosts:
-    """Measure for at least two windows after one that does not count, and until `is_enough` says so."""
+    """Measure at least two windows, after one that does not count, and go on until `is_enough`."""
     languages = drafter.spec.languages or ("en",)
     features, request = _noise(drafter.spec.features), _request(drafter.spec.features, languages)
     list(_paces(drafter, features, request))
@@ -167,19 +199,19 @@ def _paces(drafter: Drafter, features: Features, request: Request) -> Iterable[f
     A drafter that can be told how to go on writes a text of fixed length; another one writes what the
     noise makes it write.
     """
-    found: list[float] = []
+    paces: list[float] = []
     if isinstance(drafter, SessionDrafter):
-        session = _timed(partial(drafter.open, features, request), found)
+        session = _timed(partial(drafter.open, features, request), paces)
         for _ in range(_DRAFT_TOKENS):
-            _timed(lambda: session.forward([session.prompt[-1]]), found)
-        return found
+            _timed(lambda: session.forward([session.prompt[-1]]), paces)
+        return paces
     draft = drafter.draft(features, request)
-    while len(found) <= _DRAFT_TOKENS and _timed(lambda: next(draft, None), found) is not None:
+    while len(paces) <= _DRAFT_TOKENS and _timed(lambda: next(draft, None), paces) is not None:
         pass
-    return found
+    return paces
 
 
-def _fill(session: TargetSession, tokens: int) -> int:
+def _fill_cache(session: TargetSession, tokens: int) -> int:
     """Bring the cache to `tokens` after the prompt, in passes of the largest row count; return its length."""
     length = len(session.prompt) - 1 + tokens
     while session.length < length:
@@ -190,7 +222,7 @@ def _fill(session: TargetSession, tokens: int) -> int:
 
 def _is_row_invariant(session: TargetSession) -> bool:
     """Decide some rows together and one by one; they must be the same tokens."""
-    length = _fill(session, SHORT_TOKENS)
+    length = _fill_cache(session, SHORT_TOKENS)
     tokens = list(range(_CHECKED_TOKENS))
     together = session.forward(tokens).tolist()
     session.rollback(length)
@@ -201,7 +233,7 @@ def _row_epsilon(session: TargetSession) -> float | None:
     """Return by how much logits of rows in one pass and one by one differ at most; None if it tells none."""
     if not isinstance(session, ScoringSession):
         return None
-    length = _fill(session, SHORT_TOKENS)
+    length = _fill_cache(session, SHORT_TOKENS)
     tokens = list(range(_SCORED_TOKENS))
     together = session.scores(tokens)
     session.rollback(length)

@@ -1,10 +1,12 @@
-"""Decodes windows in the target's process: what is asked, the draft, the loop, what comes of it."""
+"""The target's process: for each window it opens a session, picks the draft and runs the decode loop."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from multiprocessing.connection import Connection
 
 from as2d_cli.decoding import (
@@ -22,9 +24,22 @@ from as2d_cli.decoding.protocols import Target, TargetSession
 from as2d_cli.domain.errors import As2dError, DecodeError
 from as2d_cli.domain.types import Request, Step, WindowResult
 from as2d_cli.engine.inner_drafts import InnerDrafts
-from as2d_cli.engine.messages import DecodeSettings, Job, Progress, Told
+from as2d_cli.engine.measure import TargetCosts, measure_target
+from as2d_cli.engine.messages import (
+    Attach,
+    DecodeSettings,
+    Done,
+    Failed,
+    Job,
+    Measure,
+    ModelRef,
+    Note,
+    Progress,
+    TargetReady,
+)
 from as2d_cli.engine.results import Course, conclude, trace
 from as2d_cli.engine.slots import Slots
+from as2d_cli.engine.worker import jobs, plugin_errors, serving
 from as2d_cli.models import loader
 
 _PROGRESS_S = 0.2
@@ -32,18 +47,18 @@ _PROGRESS_S = 0.2
 
 
 class FileLanguage:
-    """The language of the file in work: windows after its first keep what was found in that."""
+    """The language of the file in work: its first window decides, the later ones keep it."""
 
     def __init__(self) -> None:
         self._group = -1
         self.code = ""
 
-    def asked(self, job: Job) -> Request:
-        """Return what is asked of a window, in the language that is known."""
+    def request(self, job: Job) -> Request:
+        """Return the request for a window, in the file's language if that is known."""
         is_known = job.request.language is None and job.group == self._group and self.code
         return job.request.in_language(self.code) if is_known else job.request
 
-    def found(self, job: Job, code: str | None) -> None:
+    def note(self, job: Job, code: str | None) -> None:
         """Note in which language a window was opened."""
         self._group, self.code = job.group, code or ""
 
@@ -76,8 +91,8 @@ class TargetWorker:
         """Decode one window. Raises `DecodeError` or `ModelError`."""
         began = time.perf_counter()
         features = self._slots.take(job.slot, self._target.spec.features)
-        session = self._target.open(features, self._language.asked(job))
-        self._language.found(job, session.language)
+        session = self._target.open(features, self._language.request(job))
+        self._language.note(job, session.language)
         encoded = time.perf_counter()
         draft = self._inner_draft(self._inner, job, session, pipe) if self._inner else self._draft(job)
         steps = list(self._steps(session, draft, job, pipe))
@@ -100,7 +115,7 @@ class TargetWorker:
     def _inner_draft(
         self, inner: InnerDrafts, job: Job, session: TargetSession, pipe: Connection
     ) -> DraftReader:
-        """Draft here and now, if the window is to be drafted; a failure costs the draft only."""
+        """Draft in this process, if the window is to be drafted; a failure costs the draft only."""
         if not job.drafted:
             return EMPTY
         try:
@@ -108,7 +123,7 @@ class TargetWorker:
         except As2dError as error:
             if not self._inner_failed:
                 self._inner_failed = True
-                pipe.send(Told(loader.failed_draft(inner.plugin, error)))
+                pipe.send(Note(loader.failed_draft(inner.plugin, error)))
             return EMPTY
 
     @property
@@ -121,7 +136,7 @@ class TargetWorker:
         settings = job.decode or self._settings
         aligner: Alignment = PassageAligner() if self._searches else Aligner(settings.align)
         policy = self._policies.setdefault(settings.name, settings.policy(PRIOR if self._searches else None))
-        told, tokens = time.perf_counter(), 0
+        reported_s, tokens = time.perf_counter(), 0
         steps = decode(session, draft, aligner, policy, end_id=self._target.spec.end_id)
         vocab_size = self._target.spec.vocab_size
         for count, step in enumerate(steps, start=1):
@@ -129,6 +144,38 @@ class TargetWorker:
                 raise DecodeError(f"the target decided {step.tokens}, not all of which are tokens of its own")
             tokens += len(step.tokens)
             yield step
-            if (now := time.perf_counter()) - told > _PROGRESS_S:
-                told = now
+            if (now_s := time.perf_counter()) - reported_s > _PROGRESS_S:
+                reported_s = now_s
                 pipe.send(Progress(job.id, tokens, count))
+
+
+def run_target(pipe: Connection, model: ModelRef, settings: DecodeSettings, inner: ModelRef | None) -> None:
+    """Body of the target's process; `inner` is a drafter to be run in it, too."""
+    with serving(pipe):
+        target = loader.load_target(model.entry, model.path, model.threads, model.decode_threads)
+        drafts, why_not = _inner_drafts(target, inner) if inner else (None, None)
+        pipe.send(TargetReady(target.spec, why_not))
+        attach: Attach = pipe.recv()
+        with closing(Slots(attach.layout, attach.name)) as slots:
+            worker = TargetWorker(target, slots, attach.draft_languages, settings, drafts)
+            for job in jobs(pipe, partial(_measured, target)):
+                try:
+                    with plugin_errors("target"):
+                        result = worker.decode(job, pipe)
+                    pipe.send(Done(job.id, result))
+                except As2dError as error:
+                    pipe.send(Failed(job.id, error))
+
+
+def _inner_drafts(target: Target, model: ModelRef) -> tuple[InnerDrafts | None, As2dError | None]:
+    """Load a drafter into the target's process; without it the run goes on, like without any drafter."""
+    try:
+        with plugin_errors("drafter"):
+            drafter = loader.load_inner_drafter(model.entry, model.path, model.threads, target.tokenizer)
+            return InnerDrafts(drafter, target.spec.vocab_size, model.entry.plugin), None
+    except As2dError as error:
+        return None, error
+
+
+def _measured(target: Target, order: Measure) -> TargetCosts:
+    return measure_target(target, order.seconds, rounds=order.rounds, warm=order.warm)

@@ -16,7 +16,6 @@ import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from importlib import metadata
 from pathlib import Path
 
 from as2d_cli.domain.errors import ModelError
@@ -48,20 +47,21 @@ def model_folder(name: str) -> Path:
     return cache_root() / "models" / name
 
 
-def converted_folder(entry: ModelEntry, converter_version: str) -> Path:
+def converted_folder(entry: ModelEntry, converter_version: str, runtimes: Mapping[str, str]) -> Path:
     """Return the folder of the model as this version of its converter makes it, present or not.
 
-    The key covers the source, its digests, the options, the converter and MNN. Raises `ModelError` if the
-    files of a `path` source are missing: their size and time stand in for digests.
+    The key covers the source, its digests, the options, the converter and the versions of the `runtimes`, by
+    name. Raises `ModelError` if the files of a `path` source are missing: their size and time stand in for
+    digests.
     """
     parts = {
+        **{name.lower(): version for name, version in runtimes.items()},
         "source": {"kind": entry.source.kind, **asdict(entry.source)},
         "stamps": _stamps(entry.source) if isinstance(entry.source, PathSource) else None,
         "sha256": dict(entry.sha256),
         "options": dict(entry.options),
         "plugin": entry.plugin,
         "converter": converter_version,
-        "mnn": _mnn_version(),
     }
     text = json.dumps(parts, sort_keys=True, default=str)
     return model_folder(entry.name) / hashlib.sha256(text.encode()).hexdigest()[:_KEY_DIGITS]
@@ -187,10 +187,3 @@ def _size(path: Path) -> int | None:
         return path.stat().st_size
     except OSError:
         return None
-
-
-def _mnn_version() -> str:
-    try:
-        return metadata.version("MNN")
-    except metadata.PackageNotFoundError:
-        return "none"

@@ -9,7 +9,7 @@ import ast
 import os
 import re
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
@@ -31,6 +31,8 @@ _ROLES = {
 _DAMAGE = (AttributeError, KeyError, TypeError, ValueError)
 """What importlib.metadata raises for files of packages that are not as they should be."""
 _ANY_VERSION = re.compile(r"as2d\.v\d+")
+_GROUPS = "as2d.v"
+_OWN_PACKAGE = "as2d"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,8 @@ class PluginInfo:
         return tuple(role for hook, role in _ROLES.items() if hook in (self.hooks or ()))
 
     def __str__(self) -> str:
-        return f"plugin {self.name!r} ({self.package} {self.version})"
+        kind = "option" if self.api == hookspecs.OPTIONS_GROUP else "plugin"
+        return f"{kind} {self.name!r} ({self.package} {self.version})"
 
 
 def list_plugins() -> list[PluginInfo]:
@@ -77,25 +80,54 @@ def find_plugin(name: str) -> EntryPoint:
     return found[0]
 
 
+def only_plugin_with(hook: str) -> str:
+    """Return the name of the only plugin that defines a hook. Raises `PluginError` for none or several."""
+    able = [
+        info.name for info in list_plugins() if info.api == hookspecs.GROUP and hook in (info.hooks or ())
+    ]
+    if len(able) != 1:
+        names = ", ".join(able) or "none"
+        raise PluginError(f"one plugin with the hook {hook} is needed; there are: {names}", "name one")
+    return able[0]
+
+
+def find_options() -> list[EntryPoint]:
+    """Return the entry points that declare options, of packages with plugins, in order; our own come first.
+
+    A package whose plugins are all left out declares none.
+    """
+    packages = {_package(plugin) for plugin in _installed()}
+    known = _entry_points(tuple(sys.path))
+    declared = [one for one in known if one.group == hookspecs.OPTIONS_GROUP and _package(one) in packages]
+    return sorted(declared, key=lambda one: (_package(one)[0] != _OWN_PACKAGE, _package(one), one.name))
+
+
 def describe(found: EntryPoint) -> PluginInfo:
     """Return what can be known of a plugin without importing it."""
+    package, version = _package(found)
+    return PluginInfo(found.name, found.value, package, version, found.group, _hooks(found))
+
+
+def _package(found: EntryPoint) -> tuple[str, str]:
+    """Return name and version of the package that an entry point is of."""
     try:
         package, version = (found.dist.name, found.dist.version) if found.dist else (None, None)
     except _DAMAGE:
         package = version = None
-    info = PluginInfo(found.name, found.value, package or "unknown package", version or "?", found.group)
-    return replace(info, hooks=_hooks(found))
+    return package or "unknown package", version or "?"
 
 
 def _installed() -> list[EntryPoint]:
+    """Return the plugins for any version of the hooks that `AS2D_LOAD_PLUGINS` does not leave out."""
     allowed = _allowed()
-    return [one for one in _entry_points(tuple(sys.path)) if allowed is None or one.name in allowed]
+    plugins = [one for one in _entry_points(tuple(sys.path)) if _ANY_VERSION.fullmatch(one.group)]
+    return [one for one in plugins if allowed is None or one.name in allowed]
 
 
 @cache
 def _entry_points(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Return the plugins found on `path`, which is sys.path: every package there has a file to be read."""
-    return tuple(one for one in _all_entry_points() if _ANY_VERSION.fullmatch(one.group))
+    """Return what plugins bring on `path`, which is sys.path: every package there has a file to be read."""
+    return tuple(one for one in _all_entry_points() if one.group.startswith(_GROUPS))
 
 
 def _all_entry_points() -> list[EntryPoint]:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # the plugin decides what to import; listing plugins must sta
     from as2d_cli.models.registry import ModelEntry
 
 GROUP = "as2d.v1"
+OPTIONS_GROUP = f"{GROUP}.options"
+"""Of the options that plugins declare, see `options`."""
 hookspec = pluggy.HookspecMarker("as2d")
 hookimpl = pluggy.HookimplMarker("as2d")
 

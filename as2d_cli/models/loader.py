@@ -4,7 +4,8 @@ A plugin is a module named by an entry point of the group `as2d.v1`, with hook i
 level (see `hookspecs`). Its text constant `CONVERTER_VERSION`, where there is one, says which converted
 models it can still load; without it every release of the plugin's package converts anew. Its set
 `LOADING_OPTIONS` names those options of a model that only loading reads: converted files do not depend on
-them.
+them. Its set `RUNTIMES` names the packages that run its models: with another version of one, models are
+converted and profiles measured anew.
 
 Only the plugin that a model asks for is imported, so a broken other one cannot break the run; whatever goes
 wrong in one becomes a `PluginError` that names it. `AS2D_DEBUG_PLUGINS=1` lets the plugin's own error
@@ -19,6 +20,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from importlib import metadata
 from importlib.metadata import EntryPoint
 from inspect import signature
 from pathlib import Path
@@ -55,7 +57,7 @@ def load_plugin(name: str) -> pluggy.HookRelay:
         manager.trace.root.setwriter(sys.stderr.write)
         manager.enable_tracing()
     try:
-        manager.register(_import(found), name)
+        manager.register(import_entry_point(found), name)
         manager.check_pending()
     except pluggy.PluginValidationError as error:
         why, allowed = _misfit(str(error))
@@ -67,7 +69,7 @@ def converter_version(name: str) -> str:
     """Return what tells converted models of the plugin `name` apart from those of another release of it."""
     found = find_plugin(name)
     info = describe(found)
-    declared = getattr(_import(found), "CONVERTER_VERSION", None)
+    declared = getattr(import_entry_point(found), "CONVERTER_VERSION", None)
     return f"{info.package}/{declared or info.version}"
 
 
@@ -79,13 +81,31 @@ def loading_options(entry: ModelEntry) -> dict[str, OptionValue]:
 
 def loading_option_names(name: str) -> frozenset[str]:
     """Return the names of the options that only loading reads in the plugin `name`. Raises `PluginError`."""
-    names = getattr(_import(find_plugin(name)), "LOADING_OPTIONS", ())
+    return _named_set(name, "LOADING_OPTIONS")
+
+
+def runtime_versions(*plugins: str) -> dict[str, str]:
+    """Return the versions of the packages that run the models of these plugins; `none`: not installed.
+
+    Raises `PluginError`.
+    """
+    packages = {package for name in plugins for package in _named_set(name, "RUNTIMES")}
+    return {package: _version(package) for package in sorted(packages)}
+
+
+def _version(package: str) -> str:
     try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "none"
+
+
+def _named_set(plugin: str, constant: str) -> frozenset[str]:
+    """Return the names in a constant of a plugin's module. Raises `PluginError` if it is no set of them."""
+    names = getattr(import_entry_point(find_plugin(plugin)), constant, ())
+    if isinstance(names, set | frozenset | tuple | list) and all(isinstance(name, str) for name in names):
         return frozenset(names)
-    except TypeError as error:
-        raise PluginError(
-            f"{_info(name)}: its LOADING_OPTIONS are no set of names", "update the plugin"
-        ) from error
+    raise PluginError(f"{_info(plugin)}: its {constant} are no set of names", "update the plugin")
 
 
 def convert(entry: ModelEntry, source: Path, destination: Path) -> None:
@@ -235,7 +255,8 @@ def _info(name: str) -> PluginInfo:
     return describe(find_plugin(name))
 
 
-def _import(found: EntryPoint) -> object:
+def import_entry_point(found: EntryPoint) -> object:
+    """Return the module or object that an entry point names. Raises `PluginError` if that fails."""
     try:
         with _away_from_stdout():
             return found.load()

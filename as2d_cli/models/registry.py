@@ -4,7 +4,7 @@ Data only: nothing here touches the network, the cache or a plugin.
 
 How the user's file is merged: a model table with a `source` replaces a shipped model of that name as a
 whole; one without a `source` changes only the keys it gives (`options` and `sha256` key by key). A pair
-replaces a pair of the same name; `default_pair` replaces the default.
+replaces a pair of the same name; `default_pair` and `default_reader` replace the defaults.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NO_DRAFTER = "none"
 Role = Literal["target", "drafter", "any"]
 OptionValue: TypeAlias = str | int | float | bool | tuple[str, ...]
 
-_MODEL_KEYS = ("plugin", "role", "tasks", "download_mb", "source", "sha256", "options")
+_MODEL_KEYS = ("plugin", "role", "tasks", "download_mb", "shape_of", "source", "sha256", "options")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")  # model names become names of folders and locks
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -52,6 +52,8 @@ class ModelEntry:
     """About how much there is to download, megabytes; 0: not much, or not known."""
     tasks: tuple[Task, ...] | None = None
     """What it can do, where that is to be known before it is loaded; None: the plugin will say."""
+    shape_of: str | None = None
+    """The model in whose dimensions it has random weights; None: its weights are its own."""
 
     def fits(self, role: Role) -> bool:
         """Whether the model may be used as `role`."""
@@ -78,6 +80,8 @@ class Registry:
     models: Mapping[str, ModelEntry]
     pairs: Mapping[str, PairEntry]
     default_pair: str
+    default_reader: str
+    """The model that answers from a transcript."""
 
     def model(self, name: str) -> ModelEntry:
         """Return the model called `name`. Raises `RegistryError` with the nearest names."""
@@ -139,7 +143,7 @@ def load_registry(user_file: Path | None = None) -> Registry:
     Raises `RegistryError` naming file, table and key.
     """
     with resources.as_file(resources.files("as2d_cli.models") / "models.toml") as shipped:
-        registry = _merge(Registry({}, {}, ""), read_toml(shipped))
+        registry = _merge(Registry({}, {}, "", ""), read_toml(shipped))
     own = user_file or _user_registry_file()
     if own is None:
         return registry
@@ -175,7 +179,7 @@ def _check_within(folder: Path, entry: ModelEntry, table: Table) -> None:
 
 
 def _merge(base: Registry, top: Table) -> Registry:
-    top.allow("schema", "default_pair", "models", "pairs")
+    top.allow("schema", "default_pair", "default_reader", "models", "pairs")
     schema = top.required("schema", int)
     if schema != SCHEMA:
         top.fail("schema", f"this version reads schema {SCHEMA}, found {schema}")
@@ -191,7 +195,10 @@ def _merge(base: Registry, top: Table) -> Registry:
     default = top.optional("default_pair", str) or base.default_pair
     if default not in pairs:
         top.fail("default_pair", f"there is no pair called {default!r}", suggestion(default, pairs))
-    return Registry(models, pairs, default)
+    reader = top.optional("default_reader", str) or base.default_reader
+    if reader not in models:
+        top.fail("default_reader", f"there is no model called {reader!r}", suggestion(reader, models))
+    return Registry(models, pairs, default, reader)
 
 
 def _read_model(name: str, table: Table, shipped: ModelEntry | None) -> ModelEntry:
@@ -208,6 +215,7 @@ def _read_model(name: str, table: Table, shipped: ModelEntry | None) -> ModelEnt
             sha256={**shipped.sha256, **sha256},
             options={**shipped.options, **options},
             tasks=_read_tasks(table) if "tasks" in table.values else shipped.tasks,
+            shape_of=table.optional("shape_of", str) or shipped.shape_of,
         )
     else:
         table.required("source", dict)
@@ -215,7 +223,8 @@ def _read_model(name: str, table: Table, shipped: ModelEntry | None) -> ModelEnt
         tasks = _read_tasks(table) if "tasks" in table.values else None
         size = table.optional("download_mb", int) or 0
         plugin = table.required("plugin", str)
-        merged = ModelEntry(name, plugin, _read_role(table), source, sha256, options, size, tasks)
+        shape_of = table.optional("shape_of", str)
+        merged = ModelEntry(name, plugin, _read_role(table), source, sha256, options, size, tasks, shape_of)
     for file_name in merged.sha256:
         if file_name not in merged.source.file_names:
             hint = suggestion(file_name, merged.source.file_names)

@@ -82,7 +82,8 @@ def remove(name: str, progress: Progress = silent) -> bool:
 def _folder(entry: ModelEntry) -> Path:
     loading = loader.loading_options(entry)
     converting = {name: value for name, value in entry.options.items() if name not in loading}
-    return cache.converted_folder(replace(entry, options=converting), loader.converter_version(entry.plugin))
+    version, runtimes = loader.converter_version(entry.plugin), loader.runtime_versions(entry.plugin)
+    return cache.converted_folder(replace(entry, options=converting), version, runtimes)
 
 
 @contextmanager

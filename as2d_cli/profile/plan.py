@@ -39,12 +39,12 @@ class PlainCosts:
     """Of a window of 30 s."""
     token_ms: float
 
-    def window_s(self, found: DecodeStats) -> float:
+    def window_s(self, stats: DecodeStats) -> float:
         """Return what the decoded window would have taken plainly, seconds.
 
         Where encoding took less than a whole window does, there was less to encode.
         """
-        return min(self.encode_ms / 1e3, found.encode_s) + found.tokens * self.token_ms / 1e3
+        return min(self.encode_ms / 1e3, stats.encode_s) + stats.tokens * self.token_ms / 1e3
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class DraftPlan:
         )
 
     def scaled(self, factor: float) -> DraftPlan:
-        """Return the budget of a device that takes `factor` times as long."""
+        """Return the plan for a device that takes `factor` times as long."""
         return replace(
             self,
             plain_s=self.plain_s and self.plain_s * factor,
@@ -89,8 +89,8 @@ class _Prediction:
     drafted_ms: Sequence[float]
 
 
-def choose_budget(splits: Sequence[PairCosts], drafter: str | None = None) -> DraftPlan:
-    """Return the budget with the least predicted time per window, plain decoding included.
+def plan_drafts(splits: Sequence[PairCosts], drafter: str | None = None) -> DraftPlan:
+    """Return the plan with the least predicted time per window, plain decoding included.
 
     `splits` are the costs of a pair by threads of the target's passes, all of them first. It takes up to a
     second.
@@ -102,14 +102,14 @@ def choose_budget(splits: Sequence[PairCosts], drafter: str | None = None) -> Dr
     # of equal times the largest cap: the controller works below it as the draft deserves
     best = min(
         (_predict(own, windows, cap) for own in splits for cap in reversed(CAPS)),
-        key=lambda found: _quantile(found.drafted_ms),
+        key=lambda prediction: _quantile(prediction.drafted_ms),
     )
     worst = _quantile(
         [with_drafts / alone for with_drafts, alone in zip(best.drafted_ms, plain_ms, strict=True)]
     )
     pays = worst < 1 - MIN_GAIN
     split = best.costs.decode_threads
-    budget = DraftPlan(
+    plan = DraftPlan(
         drafting=pays,
         reason=_gain(worst),
         drafter=drafter if pays else None,
@@ -121,19 +121,19 @@ def choose_budget(splits: Sequence[PairCosts], drafter: str | None = None) -> Dr
         plain=PlainCosts(costs.target.encode_ms, float(costs.steps().ms(1, False)[0])),
     )
     if not all(own.target.row_invariant for own in splits):
-        return budget.refused(
+        return plan.refused(
             "this target decides rows together otherwise than one by one: drafts could change its text"
         )
-    return budget
+    return plan
 
 
-def within(budget: DraftPlan, costs: PairCosts, memory_limit_bytes: int | None) -> DraftPlan:
-    """Return the budget if both models find room within the limit, else the same without drafts."""
+def within(plan: DraftPlan, costs: PairCosts, memory_limit_bytes: int | None) -> DraftPlan:
+    """Return the plan if both models find room within the limit, else the same without drafts."""
     needed = costs.target.peak_bytes + costs.drafter.peak_bytes
     if memory_limit_bytes is None or needed <= memory_limit_bytes:
-        return budget
+        return plan
     left = max(0, memory_limit_bytes) / 1e6
-    return budget.refused(f"both models need {needed / 1e6:.0f} MB, the limit leaves them {left:.0f} MB")
+    return plan.refused(f"both models need {needed / 1e6:.0f} MB, the limit leaves them {left:.0f} MB")
 
 
 def of_threads(splits: Sequence[PairCosts], decode_threads: int | None) -> PairCosts:
@@ -141,9 +141,9 @@ def of_threads(splits: Sequence[PairCosts], decode_threads: int | None) -> PairC
     return next(own for own in splits if own.decode_threads == (decode_threads or splits[0].decode_threads))
 
 
-def best_of(budgets: Sequence[DraftPlan]) -> DraftPlan:
-    """Return the budget that saves most; the first if none does."""
-    return max(budgets, key=lambda budget: budget.saving)
+def best_of(plans: Sequence[DraftPlan]) -> DraftPlan:
+    """Return the plan that saves most; the first if none does."""
+    return max(plans, key=lambda plan: plan.saving)
 
 
 def _gain(worst: float) -> str:
@@ -182,13 +182,13 @@ def _drafted_ms(costs: PairCosts, machine: ReplayCosts, window: RecordedWindow, 
     """
     first = replay(window, machine, Controller(cap=cap)).total_ms
     always = replace(machine, steps=StepCosts(costs.target_busy.step_ms(), costs.target_busy.step_ms()))
-    ready = replace(window, publish_ms=(0.0,) * len(window.draft), draft_encode_ms=0.0)
-    slowed = replace(ready, encode_ms=costs.target_busy.encode_ms)
+    complete = replace(window, publish_ms=(0.0,) * len(window.draft), draft_encode_ms=0.0)
+    slowed = replace(complete, encode_ms=costs.target_busy.encode_ms)
     busy = replay(slowed, always, Controller(cap=cap), head_start_ms=1.0).total_ms
     drafting = _draft_ms(costs.drafter_busy, len(window.draft))
     if drafting >= busy:
         return max(first, replay(window, always, Controller(cap=cap)).total_ms)
-    alone = replay(ready, machine, Controller(cap=cap), head_start_ms=1.0).total_ms
+    alone = replay(complete, machine, Controller(cap=cap), head_start_ms=1.0).total_ms
     return max(first, alone + drafting * (1 - alone / busy))
 
 

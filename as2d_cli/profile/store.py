@@ -7,15 +7,15 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from as2d_cli.domain.errors import As2dError
 from as2d_cli.engine.measure import ROWS, DraftCosts, PairCosts, TargetCosts
 from as2d_cli.engine.messages import ModelRef
+from as2d_cli.models.loader import runtime_versions
 from as2d_cli.models.weights import as_loaded
-from as2d_cli.profile.plan import CAPS, DraftPlan, PlainCosts, choose_budget
+from as2d_cli.profile.plan import CAPS, DraftPlan, PlainCosts, plan_drafts
 from as2d_cli.system.atomic_files import write_text_atomic
 from as2d_cli.system.device import MAX_THREADS, device, fixed_work_ms
 from as2d_cli.system.json_files import read_json
@@ -26,7 +26,8 @@ FORMAT = 3
 
 DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 """What reading a damaged profile may raise."""
-_KEY = ("format", "device", "mnn", "target", "drafter", "threads")
+KEY = ("format", "device", "target", "drafter", "threads")
+"""Names in the key of every profile; the others are runtimes, with their versions."""
 _TOO_MUCH = 1e13
 """More ms, bytes and seconds of any clock than there can be; a date can still be made of it."""
 
@@ -36,28 +37,35 @@ class Profile:
     """Costs with what they hold for."""
 
     key: dict[str, str]
-    """Device, models, threads, MNN version: a profile with another key is of no use."""
+    """Device, models, threads, versions of runtimes: a profile with another key is of no use."""
     measured_at: float
     """Seconds since the epoch."""
     fixed_work_ms: float
     """What `device.fixed_work_ms` gave then."""
     costs: tuple[PairCosts, ...]
     """By threads of the target's passes, all of them first."""
-    budget: DraftPlan
+    plan: DraftPlan
     """What follows from the costs, but for the drafter's name: to find it out takes too long for a start."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what is kept in a file and shown as JSON; there the plan is called `budget`."""
+        fields = asdict(self)
+        fields["budget"] = fields.pop("plan")
+        return fields
 
     def scaled(self, factor: float) -> Profile:
         """Return what a device makes of the pair that takes `factor` times as long."""
         costs = tuple(own.scaled(factor) for own in self.costs)
-        return replace(self, costs=costs, budget=self.budget.scaled(factor))
+        return replace(self, costs=costs, plan=self.plan.scaled(factor))
 
 
 def profile_key(target: ModelRef, drafter: ModelRef) -> dict[str, str]:
-    """Return what a profile of this pair on this device depends on."""
+    """Return what a profile of this pair on this device depends on. Raises `PluginError`."""
+    runtimes = runtime_versions(target.entry.plugin, drafter.entry.plugin)
     return {
         "format": str(FORMAT),
         "device": device(),
-        "mnn": version("MNN"),
+        **{name.lower(): version for name, version in runtimes.items()},
         "target": as_loaded(target.entry, target.path),
         "drafter": as_loaded(drafter.entry, drafter.path),
         "threads": f"{target.threads}+{drafter.threads}",
@@ -96,19 +104,22 @@ def load(key: dict[str, str], note: Callable[[str], None] = lambda _: None) -> P
 def read(path: Path) -> Profile:
     """Read one profile. Raises one of `DAMAGE` if it cannot be read."""
     raw = read_json(path)
-    costs = tuple(_pair(one) for one in raw["costs"])
+    costs = tuple(_pair(own) for own in raw["costs"])
     if not costs:
         raise ValueError("no costs")
+    key = {str(name): str(value) for name, value in raw["key"].items()}
+    if not key.keys() >= set(KEY):
+        raise ValueError("what it holds for is not told")
     return Profile(
-        key={name: str(raw["key"][name]) for name in _KEY},
+        key=key,
         measured_at=_positive(raw["measured_at"]),
         fixed_work_ms=_positive(raw["fixed_work_ms"]),
         costs=costs,
-        budget=_budget(raw["budget"], costs),
+        plan=_plan(raw["budget"], costs),
     )
 
 
-def _budget(raw: dict[str, Any], costs: Sequence[PairCosts]) -> DraftPlan:
+def _plan(raw: dict[str, Any], costs: Sequence[PairCosts]) -> DraftPlan:
     if not isinstance(raw["drafting"], bool) or not isinstance(raw["reason"], str):
         raise ValueError("whether to draft is not told, or not why")
     if raw["drafting"] and raw["cap"] not in CAPS:
@@ -171,11 +182,11 @@ def _positive(amount: object) -> float:
 
 def new(key: dict[str, str], costs: tuple[PairCosts, ...]) -> Profile:
     """Return a profile of costs that were measured just now."""
-    return Profile(key, time.time(), fixed_work_ms(), costs, choose_budget(costs))
+    return Profile(key, time.time(), fixed_work_ms(), costs, plan_drafts(costs))
 
 
 def store(key: dict[str, str], costs: tuple[PairCosts, ...]) -> Profile:
     """Keep a profile, whole or not at all. Raises `OutputError`."""
     profile = new(key, costs)
-    write_text_atomic(path_of(key), json.dumps(asdict(profile), indent=1) + "\n")
+    write_text_atomic(path_of(key), json.dumps(profile.as_dict(), indent=1) + "\n")
     return profile

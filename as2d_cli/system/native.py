@@ -1,7 +1,7 @@
 """Imports native modules, also those that ask for an executable stack without needing it.
 
 Since glibc 2.41 (January 2025) a process without an executable stack refuses to load a shared object whose
-GNU_STACK header asks for one. MNN's wheels ask, because their assembly files do not say otherwise: none of
+GNU_STACK header asks for one. Some wheels ask, because their assembly files do not say otherwise: none of
 their code runs on the stack. This module loads such an object from memory with that bit cleared, as
 `execstack -c` would on disk, and leaves the installed file alone. docs/decisions/0015-executable-stack.md
 has the alternatives.

@@ -46,6 +46,6 @@ def stdout_to(descriptor: int) -> Iterator[None]:
 
 @contextmanager
 def stdout_to_nobody() -> Iterator[None]:
-    """Have what is printed to file descriptor 1 be lost, also by native code: MNN prints what it finds."""
+    """Have what is printed to file descriptor 1 be lost, also by native code, which may be chatty."""
     with Path(os.devnull).open("wb") as nowhere, stdout_to(nowhere.fileno()):
         yield

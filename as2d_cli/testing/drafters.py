@@ -1,4 +1,4 @@
-"""The contract of a drafter in a process of its own: `as2d_cli.Drafter` as checks."""
+"""The contract of a drafter in a process of its own: `as2d_cli.plugin.Drafter` as checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of a drafter in the target's process: `as2d_cli.InnerDrafter` as checks."""
+"""The contract of a drafter in the target's process: `as2d_cli.plugin.InnerDrafter` as checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of a target: `as2d_cli.Target` and `as2d_cli.TargetSession` as checks."""
+"""The contract of a target: `as2d_cli.plugin.Target` and `as2d_cli.plugin.TargetSession` as checks."""
 
 from __future__ import annotations
 

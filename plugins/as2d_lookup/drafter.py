@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from as2d_cli.decoding.inner import DraftView, Earlier
-from as2d_cli.decoding.protocols import Tokenizer
+from as2d_cli.plugin import DraftView, Earlier, Tokenizer
 
 MAX_TOKENS = 8192
 """Tokens of a draft, about 80 dense windows: searching them takes under a hundredth of a target pass."""

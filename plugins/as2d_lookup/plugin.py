@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from as2d_cli.domain.errors import PluginError
-from as2d_cli.models.hookspecs import hookimpl
+from as2d_cli.plugin import PluginError, hookimpl
 
 if TYPE_CHECKING:
-    from as2d_cli.decoding.inner import InnerDrafter
-    from as2d_cli.decoding.protocols import Tokenizer
-    from as2d_cli.models.registry import ModelEntry
+    from as2d_cli.plugin import InnerDrafter, ModelEntry, Tokenizer
 
 CONVERTER_VERSION = "1"
 

@@ -1,1 +1,1 @@
-"""Decoder-only language models on MNN's LLM engine, as targets and drafters."""
+"""Decoder-only language models on MNN's LLM engine, as targets and drafters that read or listen."""

@@ -1,7 +1,4 @@
-"""Byte-level BPE as GGUF files describe it: written as a `tokenizer.json`, and loaded again.
-
-The pre-tokenizers are those of llama.cpp (`llm_tokenizer_bpe`), by the name that the file gives.
-"""
+"""Byte-level BPE, loaded from a `tokenizer.json`."""
 
 from __future__ import annotations
 
@@ -17,26 +14,16 @@ from tokenizers import Regex, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as BpeTokenizer
 from tokenizers.models import BPE
 
-from as2d_cli.decoding.byte_tokens import BYTE_OF
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.system.json_files import read_json
-from as2d_mnn_llm.gguf.file import GgufFile
+from as2d_cli.plugin import BYTE_OF, ModelError, read_json
 
 TOKENIZER_FILE: Final = "tokenizer.json"
 SPECIALS_FILE: Final = "specials.json"
 _MAX_ID: Final = 1 << 20
 """Four times what any vocabulary has; the library takes memory for all ids up to the largest."""
-_ORDINARY: Final = 1
-"""Type of tokens that text is made of; the others are told to the model and never written as text."""
 _QWEN2: Final = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
     r"|\s+(?!\S)|\s+"
 )
-
-
-def _smollm() -> Any:  # noqa: ANN401 - the classes of tokenizers have no common type
-    digits = pre_tokenizers.Digits(individual_digits=True)
-    return pre_tokenizers.Sequence([digits, pre_tokenizers.ByteLevel(add_prefix_space=False)])
 
 
 def qwen_words() -> Any:  # noqa: ANN401
@@ -44,37 +31,6 @@ def qwen_words() -> Any:  # noqa: ANN401
     words = pre_tokenizers.Split(Regex(_QWEN2), "isolated")
     raw_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     return pre_tokenizers.Sequence([words, raw_bytes])
-
-
-_PRE: Final = {"smollm": _smollm, "qwen2": qwen_words}
-_NORMALISED: Final = {"qwen2"}
-"""Pre-tokenizers before which text is brought into Unicode's form C."""
-
-
-def write_tokenizer(file: GgufFile, folder: Path) -> None:
-    """Write the tokenizer of a GGUF file into `folder`. Raises `ModelError` for one of another kind."""
-    model, pre = file.text("tokenizer.ggml.model"), file.text("tokenizer.ggml.pre")
-    if model != "gpt2" or pre not in _PRE:
-        raise ModelError(
-            f"{file.path}: tokenizer {model!r} with pre-tokenizer {pre!r} is not known",
-            f"use a model with tokenizer gpt2 and one of: {', '.join(_PRE)}",
-        )
-    tokens, types = file.texts("tokenizer.ggml.tokens"), file.integers("tokenizer.ggml.token_type")
-    merges = [merge.partition(" ")[::2] for merge in file.texts("tokenizer.ggml.merges")]
-    if len(types) != len(tokens) or not all(map(all, merges)):
-        raise ModelError(f"{file.path}: tokens, their types and merges do not fit together")
-    vocabulary = {token: number for number, token in enumerate(tokens)}
-    try:
-        with no_panic():
-            bpe = BpeTokenizer(BPE(vocabulary, merges))
-    except Exception as error:  # tokenizers raises bare Exception for merges without their token
-        raise ModelError(f"{file.path}: not a usable tokenizer: {error}") from error
-    bpe.pre_tokenizer = _PRE[pre]()
-    if pre in _NORMALISED:
-        bpe.normalizer = normalizers.NFC()
-    bpe.save(str(folder / TOKENIZER_FILE), pretty=False)
-    specials = {token: number for number, token in enumerate(tokens) if types[number] != _ORDINARY}
-    (folder / SPECIALS_FILE).write_text(json.dumps(specials, ensure_ascii=False), encoding="utf-8")
 
 
 def token_id(value: object) -> int:
@@ -119,7 +75,7 @@ class LlmTokenizer:
 
     @classmethod
     def load(cls, folder: Path) -> LlmTokenizer:
-        """Load what `write_tokenizer` wrote. Raises `ModelError`."""
+        """Load what was written from a GGUF file. Raises `ModelError`."""
         try:
             specials = {name: token_id(at) for name, at in read_json(folder / SPECIALS_FILE).items()}
             bpe = BpeTokenizer.from_file(str(folder / TOKENIZER_FILE))

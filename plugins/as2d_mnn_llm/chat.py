@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from as2d_cli.domain.errors import RequestError
-from as2d_cli.domain.types import Request
+from as2d_cli.plugin import Request, RequestError
 from as2d_mnn_llm.bpe import LlmTokenizer
 
 END_OF_TURN: Final = "<|im_end|>"

@@ -17,12 +17,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.decoding.greedy import best_of_rows
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.domain.types import TokenIds
-from as2d_cli.system.json_files import read_model_json
-from as2d_cli.system.native import import_native
-from as2d_cli.system.streams import stdout_to_nobody
+from as2d_cli.plugin import (
+    ModelError,
+    TokenIds,
+    best_of_rows,
+    import_native,
+    read_model_json,
+    stdout_to_nobody,
+)
 
 Memory = Literal["low", "high"]
 """low: weights stay quantised, and activations are rounded to 8 bits; high: float32 throughout."""

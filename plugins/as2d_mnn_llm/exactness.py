@@ -16,10 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.system.atomic_files import read_sealed, write_sealed
-from as2d_cli.system.device import device
-from as2d_cli.system.streams import stdout_to_nobody
+from as2d_cli.plugin import ModelError, device, read_sealed, stdout_to_nobody, write_sealed
 from as2d_mnn_llm.engine import MAX_ROWS, Engine
 
 FILE = "row_counts"

@@ -11,8 +11,7 @@ from typing import Final
 from tokenizers import Tokenizer, decoders, normalizers
 from tokenizers.models import BPE
 
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.system.json_files import read_json
+from as2d_cli.plugin import ModelError, read_json
 from as2d_mnn_llm.bpe import LlmTokenizer, check, check_vocabulary, no_panic, qwen_words, token_id
 
 _FILE: Final = "tokenizer.json"

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from as2d_cli.decoding.protocols import Drafter, Target, Tokenizer
-from as2d_cli.models.registry import ModelEntry
-from as2d_mnn_llm.audio import checkpoints
+from as2d_cli.plugin import Drafter, ModelEntry, Target, Tokenizer
 from as2d_mnn_llm.audio.drafter import AudioDrafter
 from as2d_mnn_llm.audio.model import hears
 from as2d_mnn_llm.audio.target import AudioTarget
 from as2d_mnn_llm.bpe import LlmTokenizer
-from as2d_mnn_llm.export.shape_model import ShapeDrafter, ShapeTarget, ShapeTokenizer
-from as2d_mnn_llm.export.shapes import is_shape, write_shape
+from as2d_mnn_llm.checkpoints import convert as checkpoints
 from as2d_mnn_llm.gguf import model as gguf_model
 from as2d_mnn_llm.hub_tokenizer import load_hub_tokenizer
 from as2d_mnn_llm.reader import ReadingDrafter, ReadingTarget, memory_of
+from as2d_mnn_llm.shape.files import is_shape, write_shape
+from as2d_mnn_llm.shape.model import ShapeDrafter, ShapeTarget, ShapeTokenizer
 
 
 def convert(entry: ModelEntry, source: Path, destination: Path) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from as2d_cli.models.hookspecs import hookimpl
+from as2d_cli.plugin import hookimpl
 
 if TYPE_CHECKING:
-    from as2d_cli.decoding.protocols import Drafter, Target, Tokenizer
-    from as2d_cli.models.registry import ModelEntry
+    from as2d_cli.plugin import Drafter, ModelEntry, Target, Tokenizer
 
 CONVERTER_VERSION = "1"
 """Raised when converted files change meaning, so that older ones are converted anew."""
+
+RUNTIMES = frozenset({"MNN"})
+"""Packages that run the models; with another version these are converted anew."""
 
 
 @hookimpl
@@ -51,7 +53,7 @@ def as2d_load_tokenizer(entry: ModelEntry, path: Path) -> Tokenizer:
 @hookimpl
 def as2d_export(source: Path, destination: Path, bits: int) -> bool:
     """Export a checkpoint of an audio language model for MNN's LLM engine."""
-    from as2d_mnn_llm.audio.checkpoints import export
+    from as2d_mnn_llm.checkpoints.convert import export
 
     export(source, destination, bits)
     return True

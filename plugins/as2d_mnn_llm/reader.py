@@ -6,10 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, cast, get_args
 
-from as2d_cli.decoding.protocols import DrafterSpec, DraftToken, TargetSpec
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.domain.types import NOTHING_HEARD, Features, Request
-from as2d_cli.models.registry import ModelEntry
+from as2d_cli.plugin import (
+    NOTHING_HEARD,
+    DrafterSpec,
+    DraftToken,
+    Features,
+    ModelEntry,
+    ModelError,
+    Request,
+    TargetSpec,
+)
 from as2d_mnn_llm.bpe import LlmTokenizer
 from as2d_mnn_llm.chat import END_OF_TEXT, END_OF_TURN, conversation, fixed_tokens
 from as2d_mnn_llm.engine import Engine, Memory

@@ -11,9 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.decoding.protocols import END, DraftToken
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.domain.types import TokenIds, Word
+from as2d_cli.plugin import END, DraftToken, ModelError, TokenIds, Word
 from as2d_mnn_llm.engine import Engine
 
 
@@ -46,7 +44,7 @@ class _Session:
 
 
 class LlmSession(_Session):
-    """A target's session: `as2d_cli.decoding.protocols.TargetSession`.
+    """A target's session: `as2d_cli.plugin.TargetSession`.
 
     A pass of a number of rows that is not among `safe` is filled up with dummies to the next that is, and
     these are rolled back: so a row's decision has the same bits whatever runs with it.
@@ -108,7 +106,7 @@ class LlmSession(_Session):
 
 
 class LlmDraftSession(_Session):
-    """A drafter's session: `as2d_cli.decoding.protocols.DrafterSession`. It need not be exact."""
+    """A drafter's session: `as2d_cli.plugin.DrafterSession`. It need not be exact."""
 
     def __init__(
         self,

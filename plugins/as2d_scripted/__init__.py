@@ -7,7 +7,6 @@ a mistake in a caller shows as an error or as a different text, never as luck.
 from as2d_scripted.draft_session import ScriptedDraftSession
 from as2d_scripted.drafter import ScriptedDrafter
 from as2d_scripted.inner import ScriptedInnerDrafter
-from as2d_scripted.process import draft_into
 from as2d_scripted.script import Script
 from as2d_scripted.target import ScriptedTarget
 from as2d_scripted.tokenizer import ScriptedTokenizer
@@ -19,5 +18,4 @@ __all__ = [
     "ScriptedInnerDrafter",
     "ScriptedTarget",
     "ScriptedTokenizer",
-    "draft_into",
 ]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 
-from as2d_cli.decoding.protocols import END, DraftToken
-from as2d_cli.domain.errors import DecodeError
+from as2d_cli.plugin import END, DecodeError, DraftToken
 from as2d_scripted.tokenizer import ScriptedTokenizer
 
 _MAX_TOKENS = 4096

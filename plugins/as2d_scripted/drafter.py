@@ -8,9 +8,16 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from as2d_cli.decoding.protocols import END, DrafterSpec, DraftToken
-from as2d_cli.domain.errors import DecodeError
-from as2d_cli.domain.types import NOTHING_HEARD, Features, FeatureSpec, Request
+from as2d_cli.plugin import (
+    END,
+    NOTHING_HEARD,
+    DecodeError,
+    DrafterSpec,
+    DraftToken,
+    Features,
+    FeatureSpec,
+    Request,
+)
 from as2d_scripted.draft_session import ScriptedDraftSession
 from as2d_scripted.script import Script, mishear
 from as2d_scripted.tokenizer import ScriptedTokenizer

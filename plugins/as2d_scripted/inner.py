@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import islice
 
-from as2d_cli.decoding.inner import DraftView
-from as2d_cli.decoding.protocols import END
-from as2d_cli.domain.errors import DecodeError
+from as2d_cli.plugin import END, DecodeError, DraftView
 from as2d_scripted.drafter import ScriptedDrafter
 
 _MAX_TOKENS = 1024

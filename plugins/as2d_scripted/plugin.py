@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from as2d_cli.domain.errors import PluginError
-from as2d_cli.models.hookspecs import hookimpl
+from as2d_cli.plugin import PluginError, hookimpl
 from as2d_scripted.drafter import ScriptedDrafter
 from as2d_scripted.inner import ScriptedInnerDrafter
 from as2d_scripted.script import Script
@@ -15,8 +14,7 @@ from as2d_scripted.target import ScriptedTarget
 from as2d_scripted.tokenizer import ScriptedTokenizer
 
 if TYPE_CHECKING:  # the registry is not needed to run this plugin
-    from as2d_cli.decoding.protocols import Tokenizer
-    from as2d_cli.models.registry import ModelEntry
+    from as2d_cli.plugin import ModelEntry, Tokenizer
 
 _TOKENIZERS = {"words": True, "bytes": False}
 

@@ -6,7 +6,7 @@ import hashlib
 import random
 from dataclasses import dataclass
 
-from as2d_cli.domain.types import Features, Request
+from as2d_cli.plugin import Features, Request
 from as2d_scripted.tokenizer import WORDS
 
 # Shares of substitutions and deletions among errors, as found in speech recognition; the rest inserts.

@@ -7,9 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from as2d_cli.decoding.protocols import TargetSpec
-from as2d_cli.domain.errors import DecodeError
-from as2d_cli.domain.types import NOTHING_HEARD, Features, FeatureSpec, Request, Task, Word
+from as2d_cli.plugin import NOTHING_HEARD, DecodeError, Features, FeatureSpec, Request, TargetSpec, Task, Word
 from as2d_cli.testing.session import ScriptedSession
 from as2d_scripted.script import Script
 from as2d_scripted.tokenizer import ScriptedTokenizer

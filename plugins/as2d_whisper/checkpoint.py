@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.system.json_files import read_model_json
+from as2d_cli.plugin import ModelError, read_model_json
 from as2d_whisper.tensor_files import Array, read_ctranslate2, read_safetensors
 
 _QUANTISED = (np.int8, np.int16)

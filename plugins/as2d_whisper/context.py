@@ -6,17 +6,15 @@ the text is not always that of the full context (docs/decisions/0011-fitted-cont
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
-from as2d_cli.audio.log_mel import heard_frames
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.domain.types import FRAMES_PER_S, Features
+from as2d_cli.plugin import FRAMES_PER_S, Features, ModelError, heard_frames
 from as2d_whisper.layout import KEY_MULTIPLE
+from as2d_whisper.options import Context
 
 if TYPE_CHECKING:
-    from as2d_cli.models.registry import ModelEntry
+    from as2d_cli.plugin import ModelEntry
 
-Context = Literal["full", "fitted"]
 _BASE_WIDTH = 512
 _PADDING_S, _SMALL_PADDING_S = 5.0, 9.0
 """What stands behind the audio, for models as wide as base and for smaller ones: less makes texts repeat."""

@@ -13,16 +13,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from numpy.typing import NDArray
 
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.system.json_files import read_model_json
-from as2d_cli.system.native import import_native
+from as2d_cli.plugin import ModelError, import_native, read_model_json
 from as2d_whisper.checkpoint import Checkpoint, read_checkpoint
 from as2d_whisper.graph import build_decoder, build_encoder
 from as2d_whisper.layout import HEAD_SIZE
-from as2d_whisper.tokenizer import WhisperTokenizer, repair_tokenizer
-from as2d_whisper.vocabulary import KEPT_FILE, kept_tokens, with_head_of
+from as2d_whisper.tokenizer import repair_tokenizer
 
 QUANT_BLOCK = 64
 _WEIGHT_BITS = (2, 4, 8, 16, 32)
@@ -59,12 +55,11 @@ def convert(source: Path, destination: Path, options: Mapping[str, object]) -> N
     config = _config(source)
     facts, heads = _facts(config, checkpoint), _alignment_heads(source, config, checkpoint)
     repair_tokenizer(source / "tokenizer.json", destination / "tokenizer.json")
-    kept = _kept(options, facts, destination)
     with TemporaryDirectory(dir=destination) as scratch:
         onnx_path = Path(scratch) / "graph.onnx"
         build_encoder(checkpoint, onnx_path)
         onnx_to_mnn(onnx_path, destination / "encoder.mnn", weight_bits=_bits(options, "encoder_bits", 32))
-        build_decoder(checkpoint if kept is None else with_head_of(checkpoint, kept), heads, onnx_path)
+        build_decoder(checkpoint, heads, onnx_path)
         onnx_to_mnn(onnx_path, destination / "decoder.mnn", weight_bits=_bits(options, "decoder_bits", 8))
     np.save(destination / "embeddings.npy", checkpoint["decoder/embeddings/weight"].astype(np.float16))
     np.save(destination / "positions.npy", checkpoint["decoder/position_encodings/encodings"])
@@ -79,22 +74,6 @@ def _bits(options: Mapping[str, object], name: str, default: int) -> int:
     if type(value) is not int or value not in _WEIGHT_BITS:
         raise ModelError(f"option {name} is {value!r}; expected one of {_WEIGHT_BITS}")
     return value
-
-
-def _kept(
-    options: Mapping[str, object], facts: Mapping[str, object], destination: Path
-) -> NDArray[np.int64] | None:
-    """Write down the tokens that the option `vocabulary` leaves a drafter, and return them; None: all."""
-    size = options.get("vocabulary")
-    if size is None:
-        return None
-    if type(size) is not int or facts["is_multilingual"]:
-        raise ModelError("option vocabulary takes a number, and is for English-only models")
-    forbidden = facts["suppress"]
-    assert isinstance(forbidden, list)
-    kept = kept_tokens(WhisperTokenizer(destination / "tokenizer.json"), size, forbidden)
-    np.save(destination / KEPT_FILE, kept)
-    return kept
 
 
 def _config(source: Path) -> dict[str, object]:

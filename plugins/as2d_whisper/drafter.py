@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from as2d_cli.decoding.protocols import END, DrafterSpec, DraftToken
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.domain.types import Features, Request
-from as2d_whisper.context import Context, fit
+from as2d_cli.plugin import END, DrafterSpec, DraftToken, Features, ModelError, Request
+from as2d_whisper.context import fit
 from as2d_whisper.model import Cache, Rows, WhisperModel
+from as2d_whisper.options import Context
 from as2d_whisper.prompt import languages, open_prompt, tasks
 from as2d_whisper.rules import Rules
 from as2d_whisper.tokenizer import WhisperTokenizer

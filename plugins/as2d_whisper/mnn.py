@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.system.native import import_native
-from as2d_cli.system.streams import stdout_to_nobody
+from as2d_cli.plugin import ModelError, import_native, stdout_to_nobody
 
 _MEMORY_LOW = 2  # keep quantised weights quantised
 

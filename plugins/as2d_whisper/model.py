@@ -9,13 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.domain.types import Features, FeatureSpec
-from as2d_cli.system.json_files import read_json
+from as2d_cli.plugin import Features, FeatureSpec, ModelError, read_json
 from as2d_whisper.layout import HEAD_SIZE, KEY_MULTIPLE
 from as2d_whisper.mnn import Graph, Var, constant
 from as2d_whisper.tokenizer import WhisperTokenizer
-from as2d_whisper.vocabulary import KEPT_FILE
 
 _MASKED = np.float32(-1e9)
 _OWN_GRAPHS = 8
@@ -67,9 +64,6 @@ class WhisperModel:
         # read from disk on demand: a step touches a few rows of a table of tens of megabytes
         self._embeddings = np.load(folder / "embeddings.npy", mmap_mode="r")
         self._positions = np.load(folder / "positions.npy")
-        kept = folder / KEPT_FILE
-        self.kept: NDArray[np.int64] | None = np.load(kept) if kept.is_file() else None
-        """Ids that the columns of the logits stand for, where the vocabulary is cut; None: all ids."""
         cross = [f"{kind}_{i}" for i in range(self.facts.n_decoder_layers) for kind in ("key", "value")]
         self._encoder = Graph(folder / "encoder.mnn", ["mel"], cross, threads)
         outputs = ["logits", "present", "alignment"]

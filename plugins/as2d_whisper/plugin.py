@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from as2d_cli.models.hookspecs import hookimpl
+from as2d_cli.plugin import hookimpl
 
 if TYPE_CHECKING:
-    from as2d_cli.decoding.protocols import Drafter, Target, Tokenizer
-    from as2d_cli.models.registry import ModelEntry
+    from as2d_cli.plugin import Drafter, ModelEntry, Target, Tokenizer
 
 CONVERTER_VERSION = "6"
 """Raised when converted files change meaning, so that older ones are converted anew."""
+
+RUNTIMES = frozenset({"MNN"})
+"""Packages that run the models; with another version these are converted anew."""
 
 LOADING_OPTIONS = frozenset({"context", "speed"})
 """Options that converted files do not depend on."""
@@ -39,7 +41,7 @@ def as2d_load_target(entry: ModelEntry, path: Path, threads: int, decode_threads
 @hookimpl
 def as2d_load_drafter(entry: ModelEntry, path: Path, threads: int) -> Drafter:
     """Load a converted Whisper as a drafter. Raises `ModelError`, also for an option that cannot be."""
-    from as2d_cli.domain.errors import ModelError
+    from as2d_cli.plugin import ModelError
     from as2d_whisper.context import read_context
     from as2d_whisper.drafter import WhisperDrafter
 

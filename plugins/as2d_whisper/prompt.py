@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.domain.types import Request, Task
+from as2d_cli.plugin import ModelError, Request, Task
 from as2d_whisper.mnn import Var
 from as2d_whisper.model import Cache, WhisperModel
 

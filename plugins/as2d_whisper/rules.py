@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.decoding.greedy import best_of_rows
-from as2d_cli.domain.types import TokenIds
+from as2d_cli.plugin import TokenIds, best_of_rows
 from as2d_whisper.model import WhisperModel
 
 
@@ -18,14 +17,8 @@ class Rules:
     """
 
     def __init__(self, model: WhisperModel) -> None:
-        """Take the lists from the model's facts; a cut vocabulary has no token that is never written."""
+        """Take the lists from the model's facts."""
         end = model.tokenizer.end_id
-        self._kept = model.kept
-        if self._kept is not None:
-            self.allowed = len(self._kept)
-            self._always: NDArray[np.intp] = np.empty(0, np.intp)
-            self._first = np.flatnonzero(np.isin(self._kept, model.facts.suppress_begin))
-            return
         self.allowed = end + 1
         """Columns of the logits, from the first, that tokens are chosen from."""
         self._always = np.array([token for token in model.facts.suppress if 0 <= token < end], np.intp)
@@ -41,6 +34,5 @@ class Rules:
         text[:, self._always] = -np.inf
         if first_row is not None:
             text[first_row, self._first] = -np.inf
-        columns = best_of_rows(text)
-        best: TokenIds = (columns if self._kept is None else self._kept[columns]).astype(np.int32)
+        best: TokenIds = best_of_rows(text).astype(np.int32)
         return best

@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.decoding.protocols import TargetSpec
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.domain.types import Features, Request, TokenIds, Word
-from as2d_whisper.context import Context, fit
+from as2d_cli.plugin import Features, ModelError, Request, TargetSpec, TokenIds, Word
+from as2d_whisper.context import fit
 from as2d_whisper.model import Cache, Rows, WhisperModel
+from as2d_whisper.options import Context
 from as2d_whisper.prompt import languages, max_prompt_tokens, open_prompt, tasks
 from as2d_whisper.rules import Rules
 from as2d_whisper.tokenizer import WhisperTokenizer
@@ -36,8 +35,6 @@ class WhisperTarget:
         encoder on its threads do.
         """
         self._model = WhisperModel(folder, threads, exact_rows=True, decode_threads=decode_threads)
-        if self._model.kept is not None:
-            raise ModelError("a model with a cut vocabulary can only draft", "choose another target")
         self._rules = Rules(self._model)
         self._context: Context = context
         self.spec = TargetSpec(

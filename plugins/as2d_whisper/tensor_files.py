@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.domain.errors import ModelError
+from as2d_cli.plugin import ModelError
 
 Array = NDArray[np.generic]
 

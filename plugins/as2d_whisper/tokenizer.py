@@ -11,9 +11,7 @@ from pathlib import Path
 from tokenizers import Tokenizer as BpeTokenizer
 from tokenizers.models import BPE
 
-from as2d_cli.decoding.byte_tokens import BYTE_OF
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.system.json_files import read_json
+from as2d_cli.plugin import BYTE_OF, ModelError, read_json
 
 _MAX_ID = 1 << 20
 """Twenty times what there are; the library takes memory for all ids up to the largest."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.domain.types import Features, Word
+from as2d_cli.plugin import Features, Word
 from as2d_whisper.tokenizer import WhisperTokenizer
 
 FRAME_S = 0.02

@@ -75,5 +75,5 @@ def test_the_same_time_is_the_same_figure_in_every_place_of_the_data(seconds):
     spent = replace(RUN.stats, wall_s=seconds)
     data = replace(RUN, wall_s=seconds, stats=spent, comparison=found).as_dict()
     assert data["wall_s"] == data["stats"]["wall_s"] == data["comparison"]["drafted_s"]
-    node = NodeReport("one", 1, 2, audio_s=60.0, wall_s=seconds, budget=None)
+    node = NodeReport("one", 1, 2, audio_s=60.0, wall_s=seconds, plan=None)
     assert node.as_dict()["wall_s"] == data["wall_s"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from as2d_cli.bench.rows import Results, Row, Staircase, StepRow
+from as2d_cli.bench.trials import Results, Staircase, Trial, TrialStep
 
 PROVENANCE = {
     "as2d": "0.1",
@@ -13,7 +13,7 @@ PROVENANCE = {
     "device": "a device",
     "os": "an os",
     "python": "3",
-    "mnn": "3",
+    "runtimes": {"Runtime": "3"},
     "load": 0.1,
     "utc": "2026-01-01T00:00:00Z",
     "command": "as2d bench <clips>",
@@ -24,8 +24,8 @@ PROVENANCE = {
 
 
 @pytest.fixture
-def make_row():
-    """Return a function that makes a row; a window of `wall_s` that one pass per token filled."""
+def make_trial():
+    """Return a function that makes a trial; a window of `wall_s` that one pass per token filled."""
 
     def make(mode="target-only", window=0, wall_s=1.0, repeat=0, block=0, **given):
         tokens = given.pop("tokens", (5, 6, 7))
@@ -41,7 +41,7 @@ def make_row():
             "audio_s": 30.0,
             "language": "en",
             "text": " a text",
-            "steps": tuple(StepRow(1, 0, 0, 0, 500 + 10 * i, 10.0) for i in range(len(tokens))),
+            "steps": tuple(TrialStep(1, 0, 0, 0, 500 + 10 * i, 10.0) for i in range(len(tokens))),
             "encode_s": wall_s / 2,
             "verify_s": wall_s / 4,
             "control_s": wall_s / 8,
@@ -51,7 +51,7 @@ def make_row():
             "drafted": 0,
             **given,
         }
-        return Row(
+        return Trial(
             mode=mode, window=window, wall_s=wall_s, repeat=repeat, block=block, tokens=tokens, **values
         )
 
@@ -59,21 +59,21 @@ def make_row():
 
 
 @pytest.fixture
-def results(make_row):
+def results(make_trial):
     """Return two windows decoded by the target alone and with drafts."""
     drafted = {
         "block_wall_s": 1.0,
-        "steps": (StepRow(2, 4, 1, 5, 400.0, 12.0), StepRow(1, 2, 0, 3, 415.0, 11.0)),
+        "steps": (TrialStep(2, 4, 1, 5, 400.0, 12.0), TrialStep(1, 2, 0, 3, 415.0, 11.0)),
         "drafted": 6,
         "published_ms": (-50.0, 10.0, 20.0, 30.0, 40.0, 410.0),
         "draft_began_ms": -80.0,
         "peak_bytes": 2_000_000,
     }
-    rows = [
-        make_row(window=0, block_wall_s=2.0),
-        make_row(window=1, block_wall_s=2.0),
-        make_row("as2d-7 hearer", window=0, wall_s=0.5, **drafted),
-        make_row("as2d-7 hearer", window=1, wall_s=1.2, **drafted),
+    trials = [
+        make_trial(window=0, block_wall_s=2.0),
+        make_trial(window=1, block_wall_s=2.0),
+        make_trial("as2d-7 hearer", window=0, wall_s=0.5, **drafted),
+        make_trial("as2d-7 hearer", window=1, wall_s=1.2, **drafted),
     ]
     stairs = Staircase("hearer", {1: 5.0, 8: 10.0}, {1: 6.0, 8: 14.0}, 100.0, 4.0, "2026-01-01T00:00:00Z")
-    return Results(PROVENANCE, rows, staircases=[stairs], notes=["a <note>"])
+    return Results(PROVENANCE, trials, staircases=[stairs], notes=["a <note>"])

@@ -30,6 +30,12 @@ def test_as2d_stands_for_all_caps_and_a_number_for_one():
     assert choose_modes(["as2d-15"], ["tiny"])[1] == Mode("as2d-15", "as2d", "tiny", 15)
 
 
+def test_alignment_is_ablated_only_by_name():
+    assert [mode.align for mode in choose_modes(None, ["tiny"]) if mode.align != "hybrid"] == []
+    edit, none = choose_modes(["as2d-edit", "as2d-none"], ["tiny"])[1:]
+    assert (edit.kind, edit.cap, edit.align, none.align) == ("as2d", 23, "edit", "none")
+
+
 def test_an_unknown_mode_is_refused_with_the_nearest_one():
     with pytest.raises(RequestError, match="sd-5") as caught:
         choose_modes(["sd-5"], ["tiny"])

@@ -14,7 +14,7 @@ import soundfile
 import webvtt
 
 DATA = Path(__file__).parents[1] / "data"
-CLIPS = sorted(path.name for path in DATA.iterdir() if path.suffix in {".flac", ".ogg", ".opus"})
+CLIPS = sorted(path for path in DATA.iterdir() if path.suffix in {".flac", ".ogg", ".opus"})
 ODD = "año 日本語 🎤 naïve"
 
 
@@ -30,7 +30,7 @@ def read(path):
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("max_tokens", [8, 13, 14, 15, 200])
+@pytest.mark.parametrize("max_tokens", [13, 15, 200])
 def test_a3_characters_over_several_tokens_and_windows_stay_whole_or_are_left_out(
     as2d, scripted, sound, tmp_path, max_tokens
 ):
@@ -51,24 +51,33 @@ def test_a3_characters_over_several_tokens_and_windows_stay_whole_or_are_left_ou
     assert document["text"].split() == [word for word in heard if word]
 
 
-@pytest.mark.parametrize("sound_of", ["silence", "noise", "tone"])
-def test_a4_where_nobody_speaks_all_outputs_are_empty_and_valid(as2d, scripted, tmp_path, sound_of):
+def test_a4_where_nobody_speaks_all_outputs_are_empty_and_valid(as2d, scripted, tmp_path):
     """SYSTRAN/faster-whisper#1208, m-bain/whisperX#115: no-speech audio with the language left open."""
     seconds = np.arange(35 * 16000) / 16000
-    samples = {
+    sounds = {
         "silence": np.zeros_like(seconds),
         "noise": np.random.default_rng(1).normal(0, 0.1, len(seconds)),
         "tone": 0.5 * np.sin(2 * np.pi * 440 * seconds),
-    }[sound_of]
-    soundfile.write(tmp_path / "a.wav", samples, 16000)
-    ended = as2d("transcribe", "a.wav", "-f", "all", "--json")
+    }
+    for name, samples in sounds.items():
+        soundfile.write(tmp_path / f"{name}.wav", samples, 16000)
+    ended = as2d("transcribe", *(f"{name}.wav" for name in sounds), "-f", "all", "--json")
     assert ended.code == 0
-    assert "a.wav: warning: no speech found: the transcript is empty" in ended.err
-    document = read(tmp_path / "a.json")
+    *records, report = ended.records()
+    assert [(record["text"], record["language"]) for record in records] == [("", None)] * len(sounds)
+    assert (report["report"]["silent_windows"], report["report"]["done"]) == (2 * len(sounds), len(sounds))
+    for name in sounds:
+        assert f"{name}.wav: warning: no speech found: the transcript is empty" in ended.err
+        check_empty(tmp_path / name)
+
+
+def check_empty(stem):
+    """Look at the outputs of 35 s without speech."""
+    document = read(stem.with_suffix(".json"))
     assert (document["text"], document["segments"], document["language"]) == ("", [], None)
     assert document["duration"] == 35.0
-    assert pysubs2.load(str(tmp_path / "a.srt"), format_="srt").events == []
-    assert webvtt.read(tmp_path / "a.vtt").captions == []
+    assert pysubs2.load(str(stem.with_suffix(".srt")), format_="srt").events == []
+    assert webvtt.read(stem.with_suffix(".vtt")).captions == []
     empty = {
         "txt": "",
         "jsonl": "",
@@ -77,10 +86,7 @@ def test_a4_where_nobody_speaks_all_outputs_are_empty_and_valid(as2d, scripted, 
         "tsv": "start\tend\ttext\n",
         "csv": "start,end,text\n",
     }
-    assert {name: (tmp_path / f"a.{name}").read_text(encoding="utf-8") for name in empty} == empty
-    record, report = ended.records()
-    assert (record["text"], record["language"]) == ("", None)
-    assert (report["report"]["silent_windows"], report["report"]["done"]) == (2, 1)
+    assert {name: stem.with_suffix(f".{name}").read_text(encoding="utf-8") for name in empty} == empty
 
 
 def test_a4_without_voice_detection_silence_is_decoded(as2d, scripted, tmp_path):
@@ -90,33 +96,35 @@ def test_a4_without_voice_detection_silence_is_decoded(as2d, scripted, tmp_path)
     assert len(ended.out.split()) == 40
 
 
-@pytest.mark.parametrize("seconds", [0.1, 0.5, 0.8])
-def test_a6_less_than_a_second_is_transcribed_and_has_its_true_duration(as2d, scripted, tmp_path, seconds):
+def test_a6_less_than_a_second_is_transcribed_and_has_its_true_duration(as2d, scripted, tmp_path):
     """ggml-org/whisper.cpp#1603: audio less than a second long fails silently."""
-    ended = as2d("transcribe", president(tmp_path, "a.wav", seconds), "--json")
-    document, _ = ended.records()
+    durations = (0.1, 0.5, 0.8)
+    paths = [president(tmp_path, f"{seconds}.wav", seconds) for seconds in durations]
+    ended = as2d("transcribe", *paths, "--json")
+    *documents, _ = ended.records()
     assert ended.code == 0
-    assert len(document["text"].split()) == 40
-    assert document["duration"] == seconds
-    assert 0 < document["segments"][-1]["end"] <= seconds
+    for document, seconds in zip(documents, durations, strict=True):
+        assert len(document["text"].split()) == 40
+        assert document["duration"] == seconds
+        assert 0 < document["segments"][-1]["end"] <= seconds
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_a7_a_sample_that_is_no_number_is_told_of_and_spoils_nothing(as2d, scripted, tmp_path, value):
+def test_a7_a_sample_that_is_no_number_is_told_of_and_spoils_nothing(as2d, scripted, tmp_path):
     """huggingface/transformers#47885: one NaN, and confident text without notice."""
-    path = president(tmp_path, "a.wav", 4)
-    samples, rate_hz = soundfile.read(path, dtype="float32")
-    samples[24000] = 0.0
-    soundfile.write(tmp_path / "zero.wav", samples, rate_hz, subtype="FLOAT")
-    samples[24000] = value
-    soundfile.write(path, samples, rate_hz, subtype="FLOAT")
-    ended = as2d("transcribe", path, "zero.wav", "--json")
-    spoiled, zero, _ = ended.records()
+    samples, rate_hz = soundfile.read(president(tmp_path, "a.wav", 4), dtype="float32")
+    values = (0.0, np.nan, np.inf, -np.inf)
+    for value in values:
+        samples[24000] = value
+        soundfile.write(tmp_path / f"a{value}.wav", samples, rate_hz, subtype="FLOAT")
+    ended = as2d("transcribe", *(f"a{value}.wav" for value in values), "--json")
+    zero, *spoiled, _ = ended.records()
     assert ended.code == 0
-    assert spoiled["text"] == zero["text"] != ""
-    assert "1.50 s" in spoiled["warnings"][0]
-    assert spoiled["warnings"][0] in ended.err
     assert zero["warnings"] == []
+    assert zero["text"] != ""
+    for document in spoiled:
+        assert document["text"] == zero["text"]
+        assert "1.50 s" in document["warnings"][0]
+        assert document["warnings"][0] in ended.err
 
 
 def test_a8_audio_longer_than_a_window_is_covered_to_its_end(as2d, scripted, tmp_path):
@@ -129,18 +137,18 @@ def test_a8_audio_longer_than_a_window_is_covered_to_its_end(as2d, scripted, tmp
     assert document["segments"][-1]["end"] == 62.0
 
 
-@pytest.mark.parametrize("name", CLIPS)
-def test_a9_times_stay_within_the_file_and_never_go_back(as2d, scripted, name):
+def test_a9_times_stay_within_the_file_and_never_go_back(as2d, scripted):
     """SYSTRAN/faster-whisper#1334: a last segment that ends after the audio does."""
-    ended = as2d("transcribe", DATA / name, "--json", "--word-timestamps")
-    document, _ = ended.records()
-    assert document["segments"]
-    words = [word for segment in document["segments"] for word in segment["words"]]
-    for parts in (document["segments"], words):
-        times = [time for part in parts for time in (part["start"], part["end"])]
-        assert all(earlier <= later for earlier, later in pairwise([0.0, *times, document["duration"]]))
-    assert "".join(word["word"] for word in words).split() == document["text"].split()
-    assert [token for segment in document["segments"] for token in segment["tokens"]] != []
+    *documents, _ = as2d("transcribe", *CLIPS, "--json", "--word-timestamps").records()
+    assert len(documents) == len(CLIPS) > 3
+    for document in documents:
+        assert document["segments"]
+        words = [word for segment in document["segments"] for word in segment["words"]]
+        for parts in (document["segments"], words):
+            times = [time for part in parts for time in (part["start"], part["end"])]
+            assert all(earlier <= later for earlier, later in pairwise([0.0, *times, document["duration"]]))
+        assert "".join(word["word"] for word in words).split() == document["text"].split()
+        assert [token for segment in document["segments"] for token in segment["tokens"]] != []
 
 
 @pytest.mark.parametrize(
@@ -202,7 +210,7 @@ def test_subtitles_have_lines_and_cues_as_asked_for(as2d, scripted, sound, tmp_p
         (["--max-line-width", 0, "-f", "srt"], "--max-line-width"),
     ],
 )
-def test_limits_of_subtitles_that_would_do_nothing_are_refused(as2d, scripted, sound, arguments, said):
-    ended = as2d("transcribe", sound("a.wav"), *arguments)
+def test_limits_of_subtitles_that_would_do_nothing_are_refused(refused, scripted, sound, arguments, said):
+    ended = refused("transcribe", sound("a.wav"), *arguments)
     assert ended.code == 2
     assert said in ended.err

@@ -13,7 +13,7 @@ import pytest
 
 AS2D = Path(sys.executable).with_name("as2d")
 SHARED_MEMORY = Path("/dev/shm")
-FILES, KILLS = 60, 20
+FILES, KILLS = 40, 10
 
 
 def start(cwd, folder):
@@ -102,7 +102,7 @@ def batch(scripted, sound, tmp_path, monkeypatch):
 
 
 @pytest.mark.timeout(600)
-def test_a_batch_that_is_ended_twenty_times_ends_as_one_that_is_not(batch):
+def test_a_batch_that_is_ended_ten_times_ends_as_one_that_is_not(batch):
     folder, expected = batch
     out = folder / "out"
     draw, begins_s = random.Random(20), first_s(folder)

@@ -19,7 +19,7 @@ from as2d_cli.cluster.messages import EngineFailed, LongFileFound, WindowPiece
 from as2d_cli.cluster.splitter import split_file
 from as2d_cli.domain.errors import ModelError, PluginError
 from as2d_cli.domain.types import Request
-from as2d_cli.engine.engine import WindowOutcome
+from as2d_cli.engine.scheduler import WindowOutcome
 from as2d_cli.models.registry import load_registry
 from as2d_cli.system import remote_files
 
@@ -31,9 +31,11 @@ def loaded(monkeypatch):
 
     def make(run):
         @contextmanager
-        def open_session(batch_request, display):
+        def open_session(read_request, display):
             engine = SimpleNamespace(run=run, target_spec=None, process_ids=(), is_drafting=False)
-            yield Session(engine, Pipeline(engine), Request(), None, load_s=0.0, guard=None, compared=None)
+            yield Session(
+                engine, Pipeline(engine), Request(), None, None, load_s=0.0, guard=None, compared=None
+            )
             closed.append(True)
 
         monkeypatch.setattr(actor, "open_session", open_session)

@@ -26,7 +26,8 @@ from as2d_cli.decoding import (
 from as2d_cli.decoding.virtual import PacedReader, VirtualClock
 from as2d_cli.domain.types import Request
 from as2d_cli.testing import ScriptedSession
-from as2d_scripted import Script, ScriptedDrafter, ScriptedTarget, ScriptedTokenizer, draft_into
+from as2d_cli.testing.process import draft_into
+from as2d_scripted import Script, ScriptedDrafter, ScriptedTarget, ScriptedTokenizer
 
 END, VOCAB, CAPACITY = 0, 12, 80
 FINAL_STATES = [state for state in DraftState if state.finished]

@@ -9,12 +9,12 @@ from multiprocessing.shared_memory import SharedMemory
 import numpy as np
 import pytest
 
-from as2d_cli.decoding.protocols import DrafterSpec
 from as2d_cli.domain.errors import DecodeError, ModelError, PluginError
-from as2d_cli.domain.types import FeatureSpec, Request, Window
-from as2d_cli.engine.drafter_process import DrafterProcess
-from as2d_cli.engine.engine import Engine, EngineSettings, WindowTask
+from as2d_cli.domain.types import Request, Window
+from as2d_cli.engine.engine import Engine, EngineSettings
 from as2d_cli.engine.messages import DecodeSettings, ModelRef
+from as2d_cli.engine.processes import WorkerHandle
+from as2d_cli.engine.scheduler import WindowTask
 from as2d_cli.models.registry import ModelEntry
 from as2d_cli.models.sources import NoSource
 from as2d_cli.profile.guard import DraftGuard
@@ -42,32 +42,6 @@ def tasks(count, group=0):
         )
         for index in range(count)
     ]
-
-
-class Listener:
-    """A drafter's process as far as deciding what to ask of it goes."""
-
-    def __init__(self, languages, tasks):
-        self.is_attached, self._waiting = True, 0
-        self.spec = DrafterSpec(FeatureSpec(), languages, tasks)
-
-
-@pytest.mark.parametrize(
-    ("languages", "tasks", "request_", "taken"),
-    [
-        (None, None, Request("translate"), True),
-        (("en",), ("transcribe",), Request("translate"), False),
-        (("en",), ("transcribe",), Request("translate", "de"), False),
-        (("en",), ("transcribe",), Request("translate").in_language("en"), True),
-        (("en",), ("transcribe",), Request("transcribe"), True),
-        (("en",), ("transcribe",), Request("transcribe", "de"), False),
-        (("de", "en"), ("transcribe", "translate"), Request("translate", "de"), True),
-        (("de", "en"), ("transcribe", "translate"), Request("translate", "en", to="de"), False),
-        (("de", "en"), ("transcribe",), Request("translate", to="de").in_language("de"), True),
-    ],
-)
-def test_a_drafter_is_asked_only_for_what_it_can_do(languages, tasks, request_, taken):
-    assert DrafterProcess.takes(Listener(languages, tasks), request_) is taken
 
 
 def tokens(outcomes):
@@ -216,7 +190,7 @@ def test_a_target_that_cannot_be_loaded_is_an_error_and_leaves_nothing_behind():
 def test_no_process_and_no_shared_memory_is_left_after_the_end():
     with Engine(settings(drafter={})) as engine:
         list(engine.run(tasks(1)))
-        memory = engine._slots.name
+        memory = engine.pair.slots.name
         SharedMemory(memory).close()
     assert not [one for one in multiprocessing.active_children() if one.name.startswith("as2d")]
     with pytest.raises(FileNotFoundError):
@@ -228,7 +202,7 @@ def test_ctrl_c_while_features_are_written_for_the_processes_is_all_that_is_rais
         def __array__(self, *_, **__):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("as2d_cli.engine.engine.log_mel", lambda *_: Interrupting())
+    monkeypatch.setattr("as2d_cli.engine.scheduler.log_mel", lambda *_: Interrupting())
     with pytest.raises(KeyboardInterrupt), Engine(settings()) as engine:
         list(engine.run(tasks(1)))
 
@@ -301,22 +275,6 @@ def test_a_model_that_reads_decodes_and_drafts_from_the_request_alone():
     assert tokens(drafted) == plain
     assert plain[0] == plain[2] != plain[1]
     assert sum(outcome.result.stats.accepted for outcome in drafted) > 30
-
-
-def test_a_pair_that_reads_can_be_measured():
-    reads = settings({"step_ms": 1.0, "listens": False}, {"listens": False})
-    with Engine(reads) as engine:
-        (costs,) = engine.measure()
-    assert costs.target.row_invariant
-    assert costs.target.step_ms()[1] >= 1.0
-
-
-def test_a_target_that_fails_when_it_is_measured_fails_no_window(plain):
-    with Engine(settings({"fail_at": 150}, {})) as engine:
-        with pytest.raises(ModelError, match="failed while it was measured"):
-            engine.measure()
-        outcomes = list(engine.run(tasks(2)))
-    assert tokens(outcomes) == plain[:2]
 
 
 INNER = {"inner": True, "error_rate": 0.1}
@@ -438,19 +396,21 @@ class Pausing:
         """Take nothing from it."""
 
 
-def test_windows_before_the_next_drafted_one_keep_all_threads(plain):
+def test_windows_before_the_next_drafted_one_keep_all_threads(plain, monkeypatch):
     pair = settings({"encode_ms": 20.0}, {})
     pair = replace(pair, target=replace(pair.target, threads=2, decode_threads=1))
     with Engine(pair) as engine:
-        restarts, use = [], engine._use_threads
-        engine._use_threads = lambda threads, in_work: (
-            restarts.append((threads, [job.drafted for job, _ in in_work])),
-            use(threads, in_work),
+        log, restart, send = [], engine.pair.restart_target, WorkerHandle.send
+        monkeypatch.setattr(
+            engine.pair, "restart_target", lambda threads: (restart(threads), log.append(threads))
+        )
+        monkeypatch.setattr(
+            WorkerHandle, "send", lambda worker, message: (log.append(message), send(worker, message))
         )
         assert tokens(engine.run(tasks(6), guard=Pausing(6))) == plain
-    with_few = [jobs for threads, jobs in restarts if threads == 1]
-    assert with_few
-    assert all(not jobs or jobs[0] for jobs in with_few)
+    begun_with_few = [log[at + 1] for at, entry in enumerate(log) if entry == 1]
+    assert begun_with_few, "the last window is drafted"
+    assert all(job.drafted for job in begun_with_few)
 
 
 def test_other_threads_for_the_passes_are_another_process_and_the_same_text(plain):

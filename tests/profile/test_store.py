@@ -10,15 +10,10 @@ from as2d_cli.models.sources import NoSource
 from as2d_cli.profile import store
 
 
-@pytest.fixture(autouse=True)
-def _cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("AS2D_CACHE_DIR", str(tmp_path))
-
-
 @pytest.fixture
 def key(tmp_path):
     def model(name, threads):
-        return ModelRef(ModelEntry(name, "scripted", "any", NoSource()), tmp_path / "a1b2", threads)
+        return ModelRef(ModelEntry(name, "whisper", "any", NoSource()), tmp_path / "a1b2", threads)
 
     return store.profile_key(model("speaker", 2), model("hearer", 1))
 

@@ -14,9 +14,9 @@ import pytest
 from as2d_cli.decoding import Controller, DraftState, StepCosts
 from as2d_cli.decoding.replay import RecordedWindow, replay
 from as2d_cli.domain.types import DecodeStats
-from as2d_cli.engine.engine import SLOTS
+from as2d_cli.engine.pair import SLOTS
 from as2d_cli.profile.guard import DraftGuard
-from as2d_cli.profile.plan import choose_budget, replay_costs
+from as2d_cli.profile.plan import plan_drafts, replay_costs
 
 END, WINDOWS = 0, 130
 
@@ -65,11 +65,11 @@ def window(adversary, number):
 
 def run(adversary, costs):
     """Return what each window takes with drafts as the guard has them, and plainly, both shape (windows,)."""
-    budget = choose_budget([costs])
-    assert budget.drafting, "it looks cheap"
-    machine, guard = replay_costs(costs), DraftGuard(budget.plain)
+    plan = plan_drafts([costs])
+    assert plan.drafting, "it looks cheap"
+    machine, guard = replay_costs(costs), DraftGuard(plan.plain)
     known = machine.steps
-    policy = Controller(StepCosts(known.table(False), known.table(True)), cap=budget.cap)
+    policy = Controller(StepCosts(known.table(False), known.table(True)), cap=plan.cap)
     handed_out, took = deque(), []
     for number in range(WINDOWS):
         while len(handed_out) < SLOTS:

@@ -55,7 +55,7 @@ def layers():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
-    (names,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
+    (names,) = (one["layers"] for one in contracts if one.get("containers") == ["as2d_cli"])
     return [set(layer.split(" | ")) for layer in names]
 
 

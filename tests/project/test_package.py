@@ -21,7 +21,7 @@ SOURCES = ("as2d_cli", "plugins", "models.toml", "pyproject.toml", "README.md", 
 BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta, sys.argv[1])(sys.argv[2]))"
 DATA = {
     *("as2d_cli/models/models.toml", "as2d_cli/transcripts/transcript.schema.json", "as2d_cli/py.typed"),
-    *("as2d_cli/bench/run/acceptance.json", "as2d_whisper/english_tokens.txt"),
+    "as2d_cli/bench/acceptance.json",
     *("as2d_cli/testing/skeleton/models.toml", "as2d_cli/testing/skeleton/pyproject.toml"),
 }
 
@@ -97,7 +97,7 @@ def test_the_metadata_are_valid_and_tell_what_pyproject_does(wheel):
     assert str(told.requires_python) == ">=3.10"
     assert told.description_content_type == "text/markdown"
     assert told.description == (ROOT / "README.md").read_text(encoding="utf-8")
-    assert told.license_expression == "MIT AND CC-BY-SA-4.0"
+    assert told.license_expression == "MIT"
     assert f"{folder}/licenses/LICENSE" in wheel
     points = wheel[f"{folder}/entry_points.txt"].decode()
     assert "as2d = as2d_cli.__main__:main" in points

@@ -1,6 +1,6 @@
 """Files from outside are data: what they claim costs nothing, what they name is not touched, nothing is run.
 
-`measure/fuzz_files.py` searches for what is missing here.
+`tools/fuzz/fuzz_files.py` searches for what is missing here.
 """
 
 import ast
@@ -46,7 +46,7 @@ RUNNERS = {"eval", "exec", "compile", "__import__", "system", "popen", "getoutpu
 RUNNERS |= {f"exec{kind}" for kind in ("v", "ve", "vp", "vpe", "l", "le", "lp", "lpe")}
 MAY_START_PROGRAMS = {"fetch.py", "provenance.py"}
 """pip, with a list of arguments, and git for the pages of bench results."""
-MAY_USE_THE_NETWORK = {"far_files.py", "start.py"}
+MAY_USE_THE_NETWORK = {"remote_files.py", "start.py"}
 """What the user's own addresses name: files, and the head of a cluster."""
 
 

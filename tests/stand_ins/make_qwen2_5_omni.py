@@ -14,7 +14,7 @@ from transformers import Qwen2_5OmniConfig, Qwen2_5OmniForConditionalGeneration,
 
 from as2d_cli.domain.types import Request
 from as2d_mnn_llm.audio.family import instruction
-from as2d_mnn_llm.export.torch_export import export
+from as2d_mnn_llm.checkpoints.torch_export import export
 
 SPECIALS = (
     *("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|AUDIO|>", "<|audio_bos|>", "<|audio_eos|>"),

@@ -19,7 +19,7 @@ from transformers import (
 
 from as2d_cli.domain.types import Request
 from as2d_mnn_llm.audio.family import instruction
-from as2d_mnn_llm.export.torch_export import export
+from as2d_mnn_llm.checkpoints.torch_export import export
 
 SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|AUDIO|>", "<|audio_bos|>", "<|audio_eos|>")
 REQUESTS = (Request(), Request(language="de"), Request("translate"), Request("ask", question="Who speaks?"))

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from as2d_cli import END, DraftToken
+from as2d_cli.plugin import END, DraftToken
 from as2d_cli.testing import ByteTokenizer, DrafterContract, InnerDrafterContract
 from as2d_scripted import Script, ScriptedDrafter, ScriptedTokenizer
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from as2d_cli import ModelError, Word
+from as2d_cli.plugin import ModelError, Word
 from as2d_cli.testing import ScriptedSession, TargetContract
 from as2d_scripted import Script, ScriptedTarget, ScriptedTokenizer
 

@@ -1,4 +1,4 @@
-"""Whisper keeps the contracts, with small random weights: as target, drafter, and drafter of few words."""
+"""Whisper keeps the contracts, with small random weights: as target and as drafter."""
 
 import pytest
 
@@ -9,29 +9,23 @@ from as2d_whisper.target import WhisperTarget
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory, tiny_whisper):
-    """Make a converted model of random weights with these options; one of few words knows English only."""
-
-    def make(**options):
-        folder = tmp_path_factory.mktemp("tiny")
-        (folder / "model").mkdir()
-        languages = ("en",) if options else ("en", "zh", "de")
-        tiny = tiny_whisper(n_heads=2, languages=languages, seed=2)
-        tiny.write_safetensors(folder / "source", is_multilingual=not options)
-        convert(folder / "source", folder / "model", options)
-        return folder / "model"
-
-    return make
+def model(tmp_path_factory, tiny_whisper):
+    """Folder of a converted model of random weights."""
+    folder = tmp_path_factory.mktemp("tiny")
+    (folder / "model").mkdir()
+    tiny_whisper(n_heads=2, languages=("en", "zh", "de"), seed=2).write_safetensors(folder / "source")
+    convert(folder / "source", folder / "model", {})
+    return folder / "model"
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["1 thread", "2 threads"])
-def target(request, made):
-    return WhisperTarget(made(), 1, request.param)
+def target(request, model):
+    return WhisperTarget(model, 1, request.param)
 
 
-@pytest.fixture(scope="module", params=[{}, {"vocabulary": 260}], ids=["whole", "cut"])
-def drafter(request, made):
-    return WhisperDrafter(made(**request.param), 1)
+@pytest.fixture(scope="module")
+def drafter(model):
+    return WhisperDrafter(model, 1)
 
 
 class TestWhisperTarget(TargetContract):

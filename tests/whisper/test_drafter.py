@@ -1,5 +1,6 @@
 import itertools
 
+import numpy as np
 import pytest
 
 from as2d_cli.bench.baselines.coupled import Coupling
@@ -7,6 +8,7 @@ from as2d_cli.bench.baselines.serial import WHOLE_DRAFT, serial_draft
 from as2d_cli.decoding import EMPTY, END, Aligner, FixedBudget, decode
 from as2d_cli.domain.errors import ModelError
 from as2d_cli.domain.types import Request
+from as2d_whisper.drafter import WhisperDrafter, sped_up
 
 ENGLISH = Request(language="en")
 
@@ -65,3 +67,24 @@ def test_serial_modes_write_the_targets_text_in_far_fewer_passes(base, drafter, 
     ]
     assert len(steps) < 0.6 * len(plain)
     assert draft.ms > 0
+
+
+def test_sped_up_audio_has_its_frames_sooner_and_silence_after():
+    frames = np.arange(1, 101, dtype=np.float32)[None].repeat(3, axis=0)
+    faster = sped_up(frames, 1.25)
+    assert faster.shape == frames.shape
+    assert np.allclose(faster[:, :79], 1 + 1.25 * np.arange(79))
+    assert not faster[:, 80:].any()
+    assert sped_up(frames, 1.0) is frames
+
+
+def test_padding_stays_padding():
+    padded = np.zeros((2, 100), np.float32)
+    padded[:, :50] = 1.0
+    assert np.flatnonzero(sped_up(padded, 1.25).any(axis=0))[-1] <= 40
+
+
+@pytest.mark.parametrize("speed", [0.5, 3])
+def test_a_speed_at_which_nothing_is_understood_is_refused(tmp_path, speed):
+    with pytest.raises(ModelError, match="speed"):
+        WhisperDrafter(tmp_path, 1, speed)

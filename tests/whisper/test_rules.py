@@ -11,9 +11,9 @@ from as2d_whisper.rules import Rules
 END, VOCAB = 10, 16
 
 
-def rules(suppress=(3, 4, 12), begin=(2, END), kept=None):
+def rules(suppress=(3, 4, 12), begin=(2, END)):
     facts = SimpleNamespace(suppress=suppress, suppress_begin=begin)
-    return Rules(SimpleNamespace(tokenizer=SimpleNamespace(end_id=END), facts=facts, kept=kept))
+    return Rules(SimpleNamespace(tokenizer=SimpleNamespace(end_id=END), facts=facts))
 
 
 def row(**scores):
@@ -89,9 +89,3 @@ def test_the_first_row_of_a_session_is_the_one_after_the_prompt(base, features):
     session.rollback(start)
     session.forward([session.prompt[-1]])
     assert calls == [0, None, None, 0]
-
-
-def test_of_a_cut_vocabulary_ids_are_chosen_not_columns():
-    cut = rules(kept=np.array([1, 2, 6, END]))
-    logits = np.array([[0, 3, 1, 2], [0, 3, 1, 2]], np.float32)
-    assert cut.choose(logits, first_row=1).tolist() == [2, 6]

@@ -9,7 +9,7 @@ from as2d_cli.audio.log_mel import log_mel
 from as2d_cli.decoding import EMPTY, Aligner, FixedBudget, decode
 from as2d_cli.domain.errors import ModelError
 from as2d_cli.domain.types import Request
-from as2d_whisper.words import FRAME_S, align, find_pauses, levels, split_words, words_of
+from as2d_whisper.words import align, find_pauses, levels, split_words, words_of
 
 LOUD, QUIET = 0.5, -0.5
 
@@ -260,10 +260,6 @@ def test_words_of_a_window_opened_without_word_times_are_an_error(tiny_en, featu
     session.forward(session.prompt[-1:])
     with pytest.raises(ModelError, match="without word times"):
         session.words([1], 1.0)
-
-
-def test_a_frame_is_two_steps_of_the_spectrogram():
-    assert FRAME_S == 0.02
 
 
 def test_words_of_a_translation_are_split_as_english_whatever_is_spoken(base, features):

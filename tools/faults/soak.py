@@ -23,7 +23,6 @@ from pathlib import Path
 import numpy as np
 import soundfile
 from cuts import cuts
-from handed_on import parsed
 from memory import family, sizes_kib
 
 from as2d_cli.domain.types import SAMPLE_RATE_HZ
@@ -63,7 +62,10 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--windows", type=int, default=2000)
-    return parsed(parser)
+    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    arguments = parser.parse_args(sys.argv[1:end])
+    arguments.options = sys.argv[end + 1 :]
+    return arguments
 
 
 def _watched(batch: Path, out: Path, options: Sequence[str]) -> dict[int, list[Look]]:

@@ -37,19 +37,15 @@ from as2d_cli.models import cache, fetch, registry
 from as2d_cli.models.sources import Package, is_plain_name
 from as2d_cli.profile import store
 from as2d_cli.system.toml import read_toml
-from as2d_mnn_llm import (
-    audio_model,
-    checkpoints,
-    engine,
-    export,
-    gguf_file,
-    gguf_model,
-    hub_tokenizer,
-    qwen3_asr,
-    qwen3_asr_convert,
-    shapes,
-    spliced,
-)
+from as2d_mnn_llm import engine, hub_tokenizer
+from as2d_mnn_llm.audio import model as audio_model
+from as2d_mnn_llm.audio import qwen3_asr, spliced
+from as2d_mnn_llm.checkpoints import convert as checkpoints
+from as2d_mnn_llm.checkpoints import qwen3_asr as qwen3_asr_convert
+from as2d_mnn_llm.export import decoder as export
+from as2d_mnn_llm.gguf import file as gguf_file
+from as2d_mnn_llm.gguf import model as gguf_model
+from as2d_mnn_llm.shape import files as shapes
 from as2d_whisper import checkpoint, convert, tensor_files, tokenizer
 
 TESTS = Path(__file__).parents[2] / "tests"
@@ -406,7 +402,7 @@ def _costs() -> PairCosts:
 
 
 def _profile() -> Reader:
-    key = dict.fromkeys(store._KEY, "x")
+    key = dict.fromkeys(store.KEY, "x")
     stored = store.new(key, (_costs(),))
 
     def read(folder: Path) -> None:
@@ -419,7 +415,7 @@ def _profile() -> Reader:
             raise ValueError("a damaged profile without a note, or a note without damage")
         _told_as_error(found)
 
-    return Reader({"a.json": json.dumps(asdict(stored)).encode()}, {"a.json": json_mutation}, read)
+    return Reader({"a.json": json.dumps(stored.as_dict()).encode()}, {"a.json": json_mutation}, read)
 
 
 def _told_as_error(found: object) -> None:

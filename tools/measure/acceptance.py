@@ -1,6 +1,6 @@
 """Record what a target wrote and what its drafter drafted: the acceptance that `as2d bench --shape` replays.
 
-    python tools/measure/acceptance.py FILE... -o as2d_cli/bench/run/acceptance.json
+    python tools/measure/acceptance.py FILE... -o as2d_cli/bench/acceptance.json
 
 Windows shorter than 20 s are left out: the projection is of full ones.
 """

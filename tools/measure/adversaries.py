@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 from as2d_cli.bench.report.summary import Summary, summarise
-from as2d_cli.bench.rows import read_results
+from as2d_cli.bench.trials import read_results
 
 ADVERSARIES = {
     "wrong": {"words": 120},
@@ -58,7 +58,7 @@ def _run(
     if ended.returncode:
         sys.exit(f"{name}: exit code {ended.returncode}\n{ended.stderr}")
     found = read_results(results)
-    plain, auto = summarise(found.rows)
+    plain, auto = summarise(found.trials)
     budget = found.provenance["budget"]
     return plain, auto, f"at most {budget['cap']} drafts" if budget["drafting"] else "none"
 

@@ -19,12 +19,12 @@ from clips import Clip, read_clips, word_error_rate
 from as2d_cli.audio.log_mel import log_mel
 from as2d_cli.audio.stream import open_audio
 from as2d_cli.audio.windows import split
-from as2d_cli.batch.options import CONTEXTS
 from as2d_cli.decoding.protocols import Target
 from as2d_cli.domain.types import Features, Request
 from as2d_cli.models import loader, weights
 from as2d_cli.models.registry import load_registry
 from as2d_cli.transcripts.segments import join_texts
+from as2d_whisper.options import CONTEXT
 
 
 def main() -> None:
@@ -65,7 +65,9 @@ def _arguments() -> argparse.Namespace:
 
 def _targets(name: str, threads: int) -> dict[str, Target]:
     entry = load_registry().model(name)
-    entries = {context: replace(entry, options={**entry.options, "context": context}) for context in CONTEXTS}
+    entries = {
+        context: replace(entry, options={**entry.options, "context": context}) for context in CONTEXT.choices
+    }
     return {
         context: loader.load_target(one, weights.ensure(one), threads) for context, one in entries.items()
     }

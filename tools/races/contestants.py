@@ -18,11 +18,11 @@ from typing import Any
 import ggml
 
 from as2d_cli.batch.display import Display
-from as2d_cli.batch.options import with_context
 from as2d_cli.batch.pipeline import Pipeline
 from as2d_cli.batch.session import Models, load_models
 from as2d_cli.domain.types import Request
 from as2d_cli.models.fetch import fetch
+from as2d_cli.models.options import declared_options, with_options
 from as2d_cli.models.registry import ModelEntry, load_registry
 
 
@@ -74,7 +74,7 @@ class As2d(Contestant):
     def __init__(self, setting: Setting, drafter: str | None = "none", context: str | None = None) -> None:
         """Load the models; drafter None: what the profile chooses."""
         entry, ahead = load_registry().choose(setting.model, drafter)
-        entry = with_context(entry, context)
+        entry = with_options(entry, {"context": context}, declared_options())
         wanted = Models(entry, ahead, setting.threads, auto_budget=True)
         self._life = ExitStack()  # as long as the process's
         models = self._life.enter_context(load_models(wanted, Display()))

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from as2d_cli.bench.run.acceptance import Acceptance, recorded_acceptance
+from as2d_cli.bench.acceptance import Acceptance, recorded_acceptance
 from as2d_cli.bench.run.shape import replays
 from as2d_cli.decoding.replay import Replay
 from as2d_cli.engine.measure import DraftCosts, PairCosts, TargetCosts, measure_drafter, measure_target

@@ -34,6 +34,7 @@ from typing import Any
 import laps
 import scaling
 from contestants import CONTESTANTS, Setting
+from handed_on import parsed
 from racer import Lap, Racer
 
 from as2d_cli import __version__, bench
@@ -112,10 +113,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--scaling", choices=["files", "minutes"])
     parser.add_argument("--sizes", type=lambda text: [int(size) for size in text.split(",")])
-    own = sys.argv[1 : sys.argv.index("--")] if "--" in sys.argv else sys.argv[1:]
-    arguments = parser.parse_args(own)
-    arguments.options = sys.argv[len(own) + 2 :]
-    return arguments
+    return parsed(parser)
 
 
 def _names(text: str) -> list[str]:

@@ -1,1 +1,1 @@
-"""What a benchmark came to: tables, an HTML page, word error rates, a trace."""
+"""What the trials of a run come to: tables, a page, a time line; and the report of a projection."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from as2d_cli.bench.rows import Row
+from as2d_cli.bench.trials import Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,29 +29,34 @@ class Difference:
         )
 
 
-def first_difference(rows: Iterable[Row]) -> Difference | None:
+def first_difference(trials: Iterable[Trial]) -> Difference | None:
     """Return the first difference in the order of the run; the first mode is right by definition."""
-    rows = list(rows)
-    truth: dict[int, Row] = {}
-    for row in rows:
-        if row.mode == rows[0].mode:
-            truth.setdefault(row.window, row)
+    trials = list(trials)
+    truth: dict[int, Trial] = {}
+    for trial in trials:
+        if trial.mode == trials[0].mode:
+            truth.setdefault(trial.window, trial)
     return next(
-        (_difference(row, truth[row.window]) for row in rows if row.tokens != truth[row.window].tokens), None
+        (
+            _difference(trial, truth[trial.window])
+            for trial in trials
+            if trial.tokens != truth[trial.window].tokens
+        ),
+        None,
     )
 
 
-def _difference(row: Row, right: Row) -> Difference:
-    found, expected = row.tokens, right.tokens
+def _difference(trial: Trial, right: Trial) -> Difference:
+    found, expected = trial.tokens, right.tokens
     place = next(
         (index for index, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b),
         min(len(found), len(expected)),
     )
     return Difference(
-        mode=row.mode,
-        file=row.file,
-        start_s=row.start_s,
-        repeat=row.repeat,
+        mode=trial.mode,
+        file=trial.file,
+        start_s=trial.start_s,
+        repeat=trial.repeat,
         place=place,
         expected=expected[place] if place < len(expected) else None,
         found=found[place] if place < len(found) else None,

@@ -9,7 +9,7 @@ from as2d_cli.bench.report.identity import first_difference
 from as2d_cli.bench.report.plots import lanes_plot, shown_window, speedup_plot, staircase_plot
 from as2d_cli.bench.report.summary import summarise
 from as2d_cli.bench.report.svg import element, text
-from as2d_cli.bench.rows import Results
+from as2d_cli.bench.trials import Results
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1d2433; --paper: #fff; --quiet: #5b6475; --rule: #d8dce5;
@@ -62,12 +62,12 @@ def _body(results: Results) -> Iterator[str]:
     yield element("h1", "as2d bench")
     for line in tables.origin(results.provenance):
         yield element("p", text(line))
-    difference = first_difference(results.rows)
+    difference = first_difference(results.trials)
     if difference:
         yield element("p", text(f"Different text: {difference}"), class_="bad")
     else:
         yield element("p", "All modes gave the same tokens in every window.", class_="good")
-    for title, table in tables.titled_tables(summarise(results.rows)):
+    for title, table in tables.titled_tables(summarise(results.trials)):
         yield element("h2", text(title[0].upper() + title[1:]))
         yield _table(table)
     if results.oracle:
@@ -79,21 +79,21 @@ def _body(results: Results) -> Iterator[str]:
 
 
 def _plots(results: Results) -> Iterator[str]:
-    shown = shown_window(results.rows)
+    shown = shown_window(results.trials)
     where = f": {shown.file} at {shown.start_s:.1f} s" if shown else ""
     for name, title, caption, plot in (
         (
             "speedups",
             "Speedup of each window",
             "One dot per window; red: slower than the target alone. The bar is the pooled speedup.",
-            speedup_plot(results.rows),
+            speedup_plot(results.trials),
         ),
         (
             "lanes",
             f"Time line of one window{where}",
             "Target: encoding, then one box per pass: green with draft tokens that were right, orange with "
             "wrong ones only, blue without any. Drafter: one line per draft token.",
-            lanes_plot(results.rows),
+            lanes_plot(results.trials),
         ),
         (
             "staircase",

@@ -7,26 +7,28 @@ from collections.abc import Sequence
 from as2d_cli.bench.modes import AUTO
 from as2d_cli.bench.report.summary import summarise, window_speedups
 from as2d_cli.bench.report.svg import Scale, drawing, element, text, ticks, x_axis, y_axis
-from as2d_cli.bench.rows import Row, Staircase, labels
+from as2d_cli.bench.trials import Staircase, Trial, labels
 
 _WIDTH, _LEFT, _RIGHT = 900.0, 190.0, 880.0
 _ROW = 24.0
 _SPEEDUPS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 
 
-def speedup_plot(rows: Sequence[Row]) -> str:
+def speedup_plot(trials: Sequence[Trial]) -> str:
     """Draw one dot per window and mode: how much sooner than target-only it was done."""
-    first, *others = labels(rows)
-    plain = [row for row in rows if row.mode == first]
-    found = {mode: window_speedups([row for row in rows if row.mode == mode], plain) for mode in others}
+    first, *others = labels(trials)
+    plain = [trial for trial in trials if trial.mode == first]
+    found = {
+        mode: window_speedups([trial for trial in trials if trial.mode == mode], plain) for mode in others
+    }
     every = [value for speedups in found.values() for value in speedups.values()] or [1.0]
     scale = Scale(min(*every, 0.75), max(*every, 1.5), _LEFT, _RIGHT, logarithmic=True)
     bottom = 10 + _ROW * max(len(others), 1)
     shown = [value for value in _SPEEDUPS if scale.low <= value <= scale.high]
     parts = [x_axis(scale, shown, (6, bottom), "speedup of a window over target-only (log scale)", "x")]
     parts.append(element("line", x1=scale(1), x2=scale(1), y1=6, y2=bottom, class_="one"))
-    pooled = {summary.mode: summary.window_speedup for summary in summarise(rows)}
-    names = {row.window: f"{row.file} at {row.start_s:.1f} s" for row in plain}
+    pooled = {summary.mode: summary.window_speedup for summary in summarise(trials)}
+    names = {trial.window: f"{trial.file} at {trial.start_s:.1f} s" for trial in plain}
     for number, mode in enumerate(others):
         middle = 10 + _ROW * (number + 0.5)
         parts.append(element("text", text(mode), x=_LEFT - 8, y=middle + 4, text_anchor="end"))
@@ -39,33 +41,35 @@ def speedup_plot(rows: Sequence[Row]) -> str:
     return drawing(_WIDTH, bottom + 44, "Speedup of each window by mode", *parts)
 
 
-def shown_rows(rows: Sequence[Row]) -> list[Row]:
+def shown_trials(trials: Sequence[Trial]) -> list[Trial]:
     """Return one repeat of the AS2D mode to show: the automatic one if it drafted, else the fastest."""
-    drafted = [row for row in rows if row.kind == "as2d" and not row.alone]
+    drafted = [trial for trial in trials if trial.kind == "as2d" and not trial.alone]
     if not drafted:
         return []
     shown = [row for row in drafted if row.mode.split()[0] == AUTO]
     if not shown:
-        pooled = {summary.mode: summary.batch_speedup for summary in summarise(rows)}
+        pooled = {summary.mode: summary.batch_speedup for summary in summarise(trials)}
         best = max(labels(drafted), key=lambda mode: pooled[mode])
-        shown = [row for row in drafted if row.mode == best]
-    last = max(row.repeat for row in shown)
-    return [row for row in shown if row.repeat == last]
+        shown = [trial for trial in drafted if trial.mode == best]
+    last = max(trial.repeat for trial in shown)
+    return [trial for trial in shown if trial.repeat == last]
 
 
-def shown_window(rows: Sequence[Row]) -> Row | None:
+def shown_window(trials: Sequence[Trial]) -> Trial | None:
     """Return the window to show: the one with most text whose draft was still being written as it began."""
-    candidates = shown_rows(rows)
-    live = [row for row in candidates if row.published_ms and row.published_ms[-1] > 0]
-    return max(live or candidates, key=lambda row: len(row.tokens), default=None)
+    candidates = shown_trials(trials)
+    live = [trial for trial in candidates if trial.published_ms and trial.published_ms[-1] > 0]
+    return max(live or candidates, key=lambda trial: len(trial.tokens), default=None)
 
 
-def lanes_plot(rows: Sequence[Row]) -> str:
+def lanes_plot(trials: Sequence[Trial]) -> str:
     """Draw the time lines of target and drafter in one window, and of the target alone in the same one."""
-    shown = shown_window(rows)
+    shown = shown_window(trials)
     if shown is None:
         return drawing(_WIDTH, 40, "Time line", element("text", "no window was drafted", x=20, y=24))
-    alone = next(row for row in rows if row.mode == labels(rows)[0] and row.window == shown.window)
+    alone = next(
+        trial for trial in trials if trial.mode == labels(trials)[0] and trial.window == shown.window
+    )
     starts = (0.0, *shown.published_ms[:1], shown.draft_began_ms or 0.0)
     low, high = min(starts), max(shown.wall_s, alone.wall_s) * 1e3
     scale = Scale(low, high, _LEFT, _RIGHT)
@@ -78,25 +82,25 @@ def lanes_plot(rows: Sequence[Row]) -> str:
     return drawing(_WIDTH, 184, f"Time line of {shown.file} at {shown.start_s:.1f} s", *parts)
 
 
-def _target_lane(row: Row, scale: Scale, top: float) -> str:
-    parts = [_bar(scale, (0.0, row.encode_s * 1e3), top, "encode", "encoding")]
-    for step in row.steps:
+def _target_lane(trial: Trial, scale: Scale, top: float) -> str:
+    parts = [_bar(scale, (0.0, trial.encode_s * 1e3), top, "encode", "encoding")]
+    for step in trial.steps:
         style = "step hit" if step.accepted else "step miss" if step.proposed else "step"
         title = f"{step.committed} tokens; {step.accepted} of {step.proposed} draft tokens right"
         parts.append(_bar(scale, (step.began_ms, step.began_ms + step.ms), top, style, title))
     return "".join(parts)
 
 
-def _drafter_lane(row: Row, scale: Scale, top: float) -> str:
-    if not row.published_ms:
+def _drafter_lane(trial: Trial, scale: Scale, top: float) -> str:
+    if not trial.published_ms:
         return ""
-    began = row.draft_began_ms if row.draft_began_ms is not None else row.published_ms[0]
+    began = trial.draft_began_ms if trial.draft_began_ms is not None else trial.published_ms[0]
     parts = [
-        _bar(scale, (began, row.published_ms[-1]), top, "draft", f"{len(row.published_ms)} draft tokens")
+        _bar(scale, (began, trial.published_ms[-1]), top, "draft", f"{len(trial.published_ms)} draft tokens")
     ]
     parts += [
         element("line", x1=scale(ms), x2=scale(ms), y1=top, y2=top + 28, class_="token")
-        for ms in row.published_ms
+        for ms in trial.published_ms
     ]
     return "".join(parts)
 

@@ -7,10 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from as2d_cli.bench.report.tables import Table, aligned
-from as2d_cli.bench.rows import dumps
-from as2d_cli.bench.run.acceptance import Acceptance
-from as2d_cli.bench.run.shape import Projected, Projection, ShapeCosts
+from as2d_cli.bench.acceptance import Acceptance
+from as2d_cli.bench.projection import Projected, Projection, ShapeCosts
+from as2d_cli.bench.report.tables import Table, aligned, runtimes
+from as2d_cli.bench.trials import dumps
 from as2d_cli.engine.measure import DraftCosts, TargetCosts
 from as2d_cli.engine.messages import ModelRef
 
@@ -52,7 +52,7 @@ def _origin(
 ) -> Iterator[str]:
     commit = f" at {provenance['commit']}" if provenance["commit"] else ""
     target, drafter = models
-    yield f"as2d {provenance['as2d']}{commit}, MNN {provenance['mnn']}, {provenance['utc']}"
+    yield ", ".join([f"as2d {provenance['as2d']}{commit}", *runtimes(provenance), provenance["utc"]])
     yield f"{provenance['device']}, load {provenance['load']} at the start"
     yield f"target {target.entry.name}, drafter {drafter.entry.name} ({drafter.threads} threads)"
     for own in measured:
@@ -65,7 +65,7 @@ def _origin(
 def _warning(
     target: ModelRef, first: ShapeCosts, projection: Projection, acceptance: Acceptance
 ) -> Iterator[str]:
-    model = target.entry.name.removesuffix("-shape")
+    model = target.entry.shape_of
     yield f"PROJECTION: the costs are of random weights in the shape of {model}, the text is not this model's"
     yield (
         f"replayed: {projection.windows} windows of English that {acceptance.target} wrote and "

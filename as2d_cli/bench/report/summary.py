@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from as2d_cli.bench.rows import Row, labels
+from as2d_cli.bench.trials import Trial, labels
 
 TOLERANCE = 0.03
 """How much slower than target-only a window may be before it counts as clearly slower: clocks, caches and
@@ -85,52 +85,52 @@ class Summary:
         return _ratio(self.accepted, self.drafted)
 
 
-def summarise(rows: Sequence[Row]) -> list[Summary]:
-    """Return one summary per mode, in the order of the rows; all are compared to the first one."""
-    by_mode: dict[str, list[Row]] = {mode: [] for mode in labels(rows)}
-    for row in rows:
-        by_mode[row.mode].append(row)
+def summarise(trials: Sequence[Trial]) -> list[Summary]:
+    """Return one summary per mode, in the order of the trials; all are compared to the first one."""
+    by_mode: dict[str, list[Trial]] = {mode: [] for mode in labels(trials)}
+    for trial in trials:
+        by_mode[trial.mode].append(trial)
     plain = next(iter(by_mode.values()), [])
     return [_summary(own, plain) for own in by_mode.values()]
 
 
-def least_latency_s(rows: Iterable[Row]) -> dict[int, float]:
+def least_latency_s(trials: Iterable[Trial]) -> dict[int, float]:
     """Return the least latency of each window."""
     least: dict[int, float] = {}
-    for row in rows:
-        least[row.window] = min(row.wall_s, least.get(row.window, row.wall_s))
+    for trial in trials:
+        least[trial.window] = min(trial.wall_s, least.get(trial.window, trial.wall_s))
     return least
 
 
-def window_speedups(own: Iterable[Row], plain: Iterable[Row]) -> dict[int, float]:
+def window_speedups(own: Iterable[Trial], plain: Iterable[Trial]) -> dict[int, float]:
     """Return target-only's least latency over this mode's, by window."""
     ours, theirs = least_latency_s(own), least_latency_s(plain)
     return {window: theirs[window] / ours[window] for window in ours if window in theirs}
 
 
-def _block_walls(rows: Iterable[Row]) -> dict[tuple[int, int], float]:
+def _block_walls(trials: Iterable[Trial]) -> dict[tuple[int, int], float]:
     """Return the wall time of each (repeat, block)."""
-    return {row.key[1:]: row.block_wall_s for row in rows}
+    return {trial.key[1:]: trial.block_wall_s for trial in trials}
 
 
-def _summary(own: Sequence[Row], plain: Sequence[Row]) -> Summary:
+def _summary(own: Sequence[Trial], plain: Sequence[Trial]) -> Summary:
     walls, plain_walls = _block_walls(own), _block_walls(plain)
     ours, theirs = least_latency_s(own), least_latency_s(plain)
-    steps = [step for row in own for step in row.steps]
-    latencies = np.quantile([row.wall_s for row in own], (0.5, 0.9, 0.99))
-    peaks = [row.peak_bytes for row in own if row.peak_bytes is not None]
+    steps = [step for trial in own for step in trial.steps]
+    latencies = np.quantile([trial.wall_s for trial in own], (0.5, 0.9, 0.99))
+    peaks = [trial.peak_bytes for trial in own if trial.peak_bytes is not None]
     return Summary(
         mode=own[0].mode,
         alone=own[0].alone,
         windows=len(ours),
-        repeats=len({row.repeat for row in own}),
-        audio_s=sum(row.audio_s for row in own),
+        repeats=len({trial.repeat for trial in own}),
+        audio_s=sum(trial.audio_s for trial in own),
         wall_s=sum(walls.values()),
-        tokens=sum(len(row.tokens) for row in own),
+        tokens=sum(len(trial.tokens) for trial in own),
         batch_speedup=_pooled(walls, plain_walls),
         batch_speedups=tuple(
             _pooled({place: wall for place, wall in walls.items() if place[0] == repeat}, plain_walls)
-            for repeat in sorted({row.repeat for row in own})
+            for repeat in sorted({trial.repeat for trial in own})
         ),
         window_speedup=_ratio(sum(theirs[window] for window in ours), sum(ours.values())),
         slower=float(np.mean([ours[window] > theirs[window] for window in ours])),
@@ -140,8 +140,8 @@ def _summary(own: Sequence[Row], plain: Sequence[Row]) -> Summary:
         histogram=dict(sorted(Counter(step.committed for step in steps).items())),
         proposed=sum(step.proposed for step in steps),
         accepted=sum(step.accepted for step in steps),
-        drafted=sum(row.drafted for row in own),
-        lead=_ratio(sum(row.lead for row in own), len(own)),
+        drafted=sum(trial.drafted for trial in own),
+        lead=_ratio(sum(trial.lead for trial in own), len(own)),
         shares=_shares(own, sum(walls.values())),
         peak_bytes=max(peaks, default=None),
     )
@@ -153,13 +153,13 @@ def _pooled(walls: Mapping[tuple[int, int], float], plain: Mapping[tuple[int, in
     return _ratio(sum(plain[place] for place in both), sum(walls[place] for place in both))
 
 
-def _shares(rows: Sequence[Row], wall_s: float) -> Shares:
+def _shares(trials: Sequence[Trial], wall_s: float) -> Shares:
     return Shares(
-        encode=_ratio(sum(row.encode_s for row in rows), wall_s),
-        verify=_ratio(sum(row.verify_s for row in rows), wall_s),
-        control=_ratio(sum(row.control_s for row in rows), wall_s),
-        draft=_ratio(sum(row.draft_s for row in rows), wall_s),
-        wait=_ratio(wall_s - sum(row.wall_s for row in rows), wall_s),
+        encode=_ratio(sum(trial.encode_s for trial in trials), wall_s),
+        verify=_ratio(sum(trial.verify_s for trial in trials), wall_s),
+        control=_ratio(sum(trial.control_s for trial in trials), wall_s),
+        draft=_ratio(sum(trial.draft_s for trial in trials), wall_s),
+        wait=_ratio(wall_s - sum(trial.wall_s for trial in trials), wall_s),
     )
 
 

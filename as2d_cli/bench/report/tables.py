@@ -1,15 +1,15 @@
-"""The results as text for a terminal or a document: a view of the rows, nothing that is not in them."""
+"""The results as text for a terminal or a document: a view of the trials, nothing that is not in them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from as2d_cli.bench.modes import AUTO, TARGET_ONLY
 from as2d_cli.bench.report.identity import first_difference
 from as2d_cli.bench.report.summary import TOLERANCE, Summary, summarise
 from as2d_cli.bench.report.wer import MISSING, NORMALISERS, word_errors
-from as2d_cli.bench.rows import Results, Staircase
+from as2d_cli.bench.trials import Results, Staircase
 
 _SHARES = ("encode", "verify", "control", "draft", "wait")
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
@@ -19,7 +19,7 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 def report(results: Results) -> Iterator[str]:
     """Yield the lines of everything that is known of a run."""
     yield from origin(results.provenance)
-    summaries = summarise(results.rows)
+    summaries = summarise(results.trials)
     first = summaries[0]
     yield (
         f"{first.windows} windows, {first.audio_s / first.repeats / 60:.1f} min of audio, "
@@ -35,7 +35,7 @@ def report(results: Results) -> Iterator[str]:
     yield from _oracle_lines(results)
     for note in results.notes:
         yield f"note: {note}"
-    difference = first_difference(results.rows)
+    difference = first_difference(results.trials)
     yield f"DIFFERENT TEXT: {difference}" if difference else "all modes gave the same tokens in every window"
 
 
@@ -44,11 +44,16 @@ def origin(provenance: dict[str, Any]) -> Iterator[str]:
     target, drafters = provenance["target"], provenance["drafters"]
     names = ", ".join(f"{drafter['name']} ({drafter['threads']} threads)" for drafter in drafters)
     commit = f" at {provenance['commit']}" if provenance["commit"] else ""
-    yield f"as2d {provenance['as2d']}{commit}, MNN {provenance['mnn']}, {provenance['utc']}"
+    yield ", ".join([f"as2d {provenance['as2d']}{commit}", *runtimes(provenance), provenance["utc"]])
     yield f"{provenance['device']}, {provenance['os']}, load {provenance['load']} at the start"
     yield f"target {target['name']} ({target['threads']} threads), drafters {names or 'none'}"
     yield f"command: {provenance['command']}"
     yield f"not counted: loading {provenance['load_s']:.1f} s, reading audio {provenance['read_s']:.1f} s"
+
+
+def runtimes(provenance: Mapping[str, Any]) -> list[str]:
+    """Return the runtimes of the models with their versions."""
+    return [f"{name} {version}" for name, version in provenance["runtimes"].items()]
 
 
 def _auto_lines(provenance: dict[str, Any], summaries: Sequence[Summary]) -> Iterator[str]:
@@ -156,9 +161,9 @@ def _bin_name(low: int, high: int) -> str:
 def _word_errors(results: Results) -> Iterator[str]:
     if not results.references:
         return
-    first = results.rows[0].mode
+    first = results.trials[0].mode
     try:
-        errors = word_errors([row for row in results.rows if row.mode == first], results.references)
+        errors = word_errors([trial for trial in results.trials if trial.mode == first], results.references)
     except ImportError:
         yield MISSING
         return

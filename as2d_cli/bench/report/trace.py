@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from as2d_cli.bench.report.plots import shown_rows
-from as2d_cli.bench.rows import Results, Row
+from as2d_cli.bench.report.plots import shown_trials
+from as2d_cli.bench.trials import Results, Trial
 
 TARGET, DRAFTER = 1, 2
 """Process numbers in the trace."""
@@ -15,30 +15,32 @@ TARGET, DRAFTER = 1, 2
 
 def trace_json(results: Results) -> str:
     """Return the trace of the last repeat of the AS2D mode that the page shows, else of target-only."""
-    rows = shown_rows(results.rows) or [
-        row for row in results.rows if row.mode == results.rows[0].mode and row.repeat == 0
+    trials = shown_trials(results.trials) or [
+        trial for trial in results.trials if trial.mode == results.trials[0].mode and trial.repeat == 0
     ]
-    origin_s = min(row.began_s + min(row.draft_began_ms or 0.0, *row.published_ms, 0.0) / 1e3 for row in rows)
-    events = [*_names(rows[0]), *(event for row in rows for event in _events(row, origin_s))]
+    origin_s = min(
+        trial.began_s + min(trial.draft_began_ms or 0.0, *trial.published_ms, 0.0) / 1e3 for trial in trials
+    )
+    events = [*_names(trials[0]), *(event for trial in trials for event in _events(trial, origin_s))]
     return json.dumps(
         {"traceEvents": events, "displayTimeUnit": "ms", "otherData": results.provenance}, allow_nan=False
     )
 
 
-def _names(row: Row) -> Iterator[dict[str, Any]]:
-    for number, name in ((TARGET, f"target ({row.mode})"), (DRAFTER, f"drafter {row.drafter or ''}")):
+def _names(trial: Trial) -> Iterator[dict[str, Any]]:
+    for number, name in ((TARGET, f"target ({trial.mode})"), (DRAFTER, f"drafter {trial.drafter or ''}")):
         arguments = {"name": name.strip()}
         yield {"ph": "M", "name": "process_name", "pid": number, "tid": number, "args": arguments}
 
 
-def _events(row: Row, origin_s: float) -> Iterator[dict[str, Any]]:
-    base_us = (row.began_s - origin_s) * 1e6
-    where = {"file": row.file, "start_s": row.start_s}
+def _events(trial: Trial, origin_s: float) -> Iterator[dict[str, Any]]:
+    base_us = (trial.began_s - origin_s) * 1e6
+    where = {"file": trial.file, "start_s": trial.start_s}
     yield _span(
-        TARGET, f"window {row.window}", base_us, row.wall_s * 1e6, where | {"tokens": len(row.tokens)}
+        TARGET, f"window {trial.window}", base_us, trial.wall_s * 1e6, where | {"tokens": len(trial.tokens)}
     )
-    yield _span(TARGET, "encode", base_us, row.encode_s * 1e6, {})
-    for step in row.steps:
+    yield _span(TARGET, "encode", base_us, trial.encode_s * 1e6, {})
+    for step in trial.steps:
         arguments = {
             "rows": 1 + step.proposed,
             "proposed": step.proposed,
@@ -47,16 +49,16 @@ def _events(row: Row, origin_s: float) -> Iterator[dict[str, Any]]:
             "available": step.available,
         }
         yield _span(TARGET, "step", base_us + step.began_ms * 1e3, step.ms * 1e3, arguments)
-    yield from _draft_events(row, base_us)
+    yield from _draft_events(trial, base_us)
 
 
-def _draft_events(row: Row, base_us: float) -> Iterator[dict[str, Any]]:
-    published: Sequence[float] = row.published_ms
+def _draft_events(trial: Trial, base_us: float) -> Iterator[dict[str, Any]]:
+    published: Sequence[float] = trial.published_ms
     if not published:
         return
-    began = row.draft_began_ms if row.draft_began_ms is not None else published[0]
+    began = trial.draft_began_ms if trial.draft_began_ms is not None else published[0]
     arguments = {"tokens": len(published)}
-    name = f"draft of window {row.window}"
+    name = f"draft of window {trial.window}"
     yield _span(DRAFTER, name, base_us + began * 1e3, (published[-1] - began) * 1e3, arguments)
     for number, ms in enumerate(published):
         yield {
@@ -66,7 +68,7 @@ def _draft_events(row: Row, base_us: float) -> Iterator[dict[str, Any]]:
             "pid": DRAFTER,
             "tid": DRAFTER,
             "ts": round(base_us + ms * 1e3, 3),
-            "args": {"index": number, "window": row.window},
+            "args": {"index": number, "window": trial.window},
         }
 
 

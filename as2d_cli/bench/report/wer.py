@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from as2d_cli.bench.rows import Row
+from as2d_cli.bench.trials import Trial
 from as2d_cli.transcripts.segments import join_texts
 
 MISSING = "no word error rates: they need the packages jiwer and whisper-normalizer"
@@ -28,7 +28,9 @@ class WordErrors:
     files: int
 
 
-def word_errors(rows: Sequence[Row], references: Mapping[str, tuple[str, str | None]]) -> WordErrors | None:
+def word_errors(
+    trials: Sequence[Trial], references: Mapping[str, tuple[str, str | None]]
+) -> WordErrors | None:
     """Return the pooled error rate of one mode's first repeat; None if nothing can be compared.
 
     Raises `ImportError` if a package is missing.
@@ -36,8 +38,8 @@ def word_errors(rows: Sequence[Row], references: Mapping[str, tuple[str, str | N
     jiwer: Any = import_module("jiwer")
     normalise = _normalisers()
     texts: dict[str, list[str]] = {}
-    for row in sorted((row for row in rows if row.repeat == 0), key=lambda row: row.window):
-        texts.setdefault(row.file, []).append(row.text)
+    for trial in sorted((trial for trial in trials if trial.repeat == 0), key=lambda trial: trial.window):
+        texts.setdefault(trial.file, []).append(trial.text)
     pairs = [
         (normalise(text, language), normalise(join_texts(texts[name]), language))
         for name, (text, language) in references.items()

@@ -1,1 +1,1 @@
-"""A benchmark run: its order, its measurements, the oracle and the projections."""
+"""Measuring: `benchmark` runs all modes on all windows and replays them, `shape` measures a model's shape."""

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from as2d_cli.bench.modes import AUTO
-from as2d_cli.bench.rows import Staircase
+from as2d_cli.bench.trials import Staircase
 from as2d_cli.domain.errors import As2dError
 from as2d_cli.engine.engine import Engine
 from as2d_cli.engine.measure import PairCosts
 from as2d_cli.engine.messages import DecodeSettings, ModelRef
 from as2d_cli.profile import store
-from as2d_cli.profile.plan import DraftPlan, best_of, choose_budget, of_threads
+from as2d_cli.profile.measure_pair import measure_pair
+from as2d_cli.profile.plan import DraftPlan, best_of, of_threads, plan_drafts
 from as2d_cli.system.device import is_quiet
 
 Splits: TypeAlias = Sequence[PairCosts]
@@ -33,7 +34,7 @@ def known_costs(
         return stored
     quiet = is_quiet()
     try:
-        costs = engine.measure()
+        costs = measure_pair(engine)
     except As2dError as error:
         note(f"{name} could not be measured: {error.message}")
         return None
@@ -46,7 +47,7 @@ def known_costs(
 
 def choose(costs: Mapping[str, Splits], note: Callable[[str], None]) -> DraftPlan:
     """Return what this device is best served by, as `transcribe` would decide; without costs, no drafts."""
-    budgets = [choose_budget(own, name) for name, own in costs.items()]
+    budgets = [plan_drafts(own, name) for name, own in costs.items()]
     for name, budget in zip(costs, budgets, strict=True):
         note(f"{AUTO}, {name}: {_said(budget)}")
     return best_of(budgets) if budgets else DraftPlan(False, "nothing is known of this device")

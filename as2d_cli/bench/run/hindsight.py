@@ -14,7 +14,6 @@ import numpy as np
 
 from as2d_cli.audio.log_mel import log_mel
 from as2d_cli.bench.report.summary import least_latency_s
-from as2d_cli.bench.rows import OracleRow, Row
 from as2d_cli.bench.run.clips import BenchWindow
 from as2d_cli.bench.run.costs import Splits
 from as2d_cli.bench.run.oracle import (
@@ -26,15 +25,16 @@ from as2d_cli.bench.run.oracle import (
     hindsight,
     judge,
 )
+from as2d_cli.bench.trials import ReplayedChoice, Trial
 from as2d_cli.decoding.protocols import DrafterSpec, TargetSpec
 from as2d_cli.decoding.replay import RecordedWindow
 from as2d_cli.decoding.stream import DraftState
 from as2d_cli.domain.errors import ModelError
 from as2d_cli.domain.types import Request
+from as2d_cli.engine.drafter_worker import run_drafter
 from as2d_cli.engine.messages import Attach, DrafterReady, Failed, Job, ModelRef
+from as2d_cli.engine.processes import PATIENCE_S, WorkerHandle
 from as2d_cli.engine.slots import SlotLayout, Slots
-from as2d_cli.engine.worker_handle import PATIENCE_S, WorkerHandle
-from as2d_cli.engine.worker_main import run_drafter
 from as2d_cli.profile.plan import CAPS, DraftPlan, replay_costs
 
 
@@ -117,27 +117,27 @@ class _Recorder:
 
 
 def recorded_windows(
-    plain: Sequence[Row], drafts: Sequence[RecordedDraft] | None, spec: TargetSpec
+    plain: Sequence[Trial], drafts: Sequence[RecordedDraft] | None, spec: TargetSpec
 ) -> list[RecordedWindow]:
-    """Put target-only rows and drafts together, one window each."""
+    """Put target-only trials and drafts together, one window each."""
     encode_s: dict[int, float] = {}
-    first: dict[int, Row] = {}
-    for row in plain:
-        first.setdefault(row.window, row)
-        encode_s[row.window] = min(row.encode_s, encode_s.get(row.window, row.encode_s))
+    first: dict[int, Trial] = {}
+    for trial in plain:
+        first.setdefault(trial.window, trial)
+        encode_s[trial.window] = min(trial.encode_s, encode_s.get(trial.window, trial.encode_s))
     found = drafts if drafts is not None else [NO_DRAFT] * len(first)
     return [
         RecordedWindow(
-            tokens=row.tokens,
+            tokens=trial.tokens,
             end_id=spec.end_id,
             vocab_size=spec.vocab_size,
-            max_tokens=row.max_tokens,
-            encode_ms=encode_s[row.window] * 1e3,
+            max_tokens=trial.max_tokens,
+            encode_ms=encode_s[trial.window] * 1e3,
             draft=draft.tokens,
             publish_ms=draft.published_ms,
             final=draft.final,
         )
-        for row, draft in zip(first.values(), found, strict=True)
+        for trial, draft in zip(first.values(), found, strict=True)
     ]
 
 
@@ -151,19 +151,19 @@ class Recorded:
 
 
 def verdicts(
-    rows: Sequence[Row],
+    trials: Sequence[Trial],
     recorded: Mapping[str, Recorded],
     spec: TargetSpec,
     target_threads: int,
     auto: DraftPlan,
-) -> list[OracleRow]:
+) -> list[ReplayedChoice]:
     """Replay every window with every choice and judge them; `auto` is what the tool chose.
 
     Raises `DecodeError` if a replay does not give the recorded text.
     """
-    plain = [row for row in rows if row.kind == "plain" and row.mode == rows[0].mode]
+    plain = [trial for trial in trials if trial.kind == "plain" and trial.mode == trials[0].mode]
     first = next(iter(recorded.values())).splits[0]
-    alone = replace(replay_costs(first), control_ms=_control_ms(rows, None))
+    alone = replace(replay_costs(first), control_ms=_control_ms(trials, None))
     choices = [Choice(Setup(None, target_threads))]
     recordings = {choices[0].setup: Recording(recorded_windows(plain, None, spec), alone)}
     for name, own in recorded.items():
@@ -171,7 +171,7 @@ def verdicts(
         for split in own.splits:
             setup = Setup(name, split.decode_threads, own.threads)
             choices += [Choice(setup, cap) for cap in CAPS]
-            costs = replace(replay_costs(split), control_ms=_control_ms(rows, name))
+            costs = replace(replay_costs(split), control_ms=_control_ms(trials, name))
             recordings[setup] = Recording(windows, costs)
     times = catalog_times(choices, recordings)
     columns = {choice: number for number, choice in enumerate(choices)}
@@ -183,7 +183,7 @@ def verdicts(
         _verdict(f"best static: {_name(choices[best.static], target_threads)}", best.best_static),
     ]
     for number, choice in enumerate(choices):
-        native = _native_ms(rows, choice) if choice.setup.target_threads == target_threads else None
+        native = _native_ms(trials, choice) if choice.setup.target_threads == target_threads else None
         found.append(_verdict(_name(choice, target_threads), judge(times[:, number], times), native))
     return found
 
@@ -197,8 +197,10 @@ def _choice(auto: DraftPlan, recorded: Mapping[str, Recorded], plain: Choice) ->
     )
 
 
-def _verdict(name: str, verdict: Verdict, native_ms: float | None = None) -> OracleRow:
-    return OracleRow(name, verdict.total_ms, verdict.speedup, verdict.of_oracle, verdict.slower, native_ms)
+def _verdict(name: str, verdict: Verdict, native_ms: float | None = None) -> ReplayedChoice:
+    return ReplayedChoice(
+        name, verdict.total_ms, verdict.speedup, verdict.of_oracle, verdict.slower, native_ms
+    )
 
 
 def _name(choice: Choice, all_threads: int) -> str:
@@ -209,23 +211,23 @@ def _name(choice: Choice, all_threads: int) -> str:
     return f"as2d-{choice.cap} {drafter}" + f", passes on {choice.setup.target_threads}" * shared
 
 
-def _control_ms(rows: Sequence[Row], drafter: str | None) -> float:
+def _control_ms(trials: Sequence[Trial], drafter: str | None) -> float:
     """Return what the run itself took for alignment and bookkeeping, per step."""
-    own = [row for row in rows if row.kind in {"plain", "as2d"} and row.drafter == drafter]
-    steps = sum(len(row.steps) for row in own)
-    return sum(row.control_s for row in own) * 1e3 / steps if steps else 0.0
+    own = [trial for trial in trials if trial.kind in {"plain", "as2d"} and trial.drafter == drafter]
+    steps = sum(len(trial.steps) for trial in own)
+    return sum(trial.control_s for trial in own) * 1e3 / steps if steps else 0.0
 
 
-def _native_ms(rows: Sequence[Row], choice: Choice) -> float | None:
+def _native_ms(trials: Sequence[Trial], choice: Choice) -> float | None:
     """Return what the run took for windows from a standing start; None where it had none such."""
     drafter = choice.setup.drafter
     own = [
-        row
-        for row in rows
-        if (row.mode == rows[0].mode if drafter is None else row.alone)
-        and row.drafter == drafter
-        and row.cap == choice.cap
+        trial
+        for trial in trials
+        if (trial.mode == trials[0].mode if drafter is None else trial.alone)
+        and trial.drafter == drafter
+        and trial.cap == choice.cap
     ]
-    every = {row.window for row in rows}
+    every = {trial.window for trial in trials}
     least = least_latency_s(own)
     return sum(least.values()) * 1e3 if least and set(least) == every else None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from as2d_cli.engine.messages import ModelRef
+from as2d_cli.models import loader
 from as2d_cli.models.discovery import list_plugins
 from as2d_cli.system.device import device
 
@@ -20,7 +21,7 @@ _GIT_S = 5.0
 
 def provenance(target: ModelRef, drafters: Sequence[ModelRef], command: str) -> dict[str, Any]:
     """Describe this program, this machine, these models and this moment."""
-    used = {model.entry.plugin for model in (target, *drafters)}
+    used = sorted({model.entry.plugin for model in (target, *drafters)})
     return {
         "as2d": version("as2d"),
         "commit": commit(Path(__file__).parent),
@@ -32,7 +33,7 @@ def provenance(target: ModelRef, drafters: Sequence[ModelRef], command: str) -> 
         "device": device(),
         "os": platform.platform(),
         "python": platform.python_version(),
-        "mnn": version("MNN"),
+        "runtimes": loader.runtime_versions(*used),
         "load": round(os.getloadavg()[0], 2),
         "utc": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "command": command,

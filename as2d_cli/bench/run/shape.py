@@ -9,65 +9,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from as2d_cli.bench.run.acceptance import Acceptance
+from as2d_cli.bench.acceptance import Acceptance
+from as2d_cli.bench.projection import Projected, Projection, ShapeCosts
 from as2d_cli.decoding import Controller
 from as2d_cli.decoding.replay import Replay, replay
 from as2d_cli.domain.types import FRAMES_PER_S, WINDOW_S
 from as2d_cli.engine.engine import Engine, EngineSettings
 from as2d_cli.engine.measure import PairCosts
 from as2d_cli.engine.messages import ModelRef
-from as2d_cli.profile.plan import CAPS, choose_budget, replay_costs
+from as2d_cli.profile.measure_pair import measure_pair
+from as2d_cli.profile.plan import CAPS, plan_drafts, replay_costs
 from as2d_cli.system.device import is_quiet
 
 _LONG_S = 150.0
 """A measurement that took longer is not repeated with other threads."""
 _FRAMES = FRAMES_PER_S * WINDOW_S
-
-
-@dataclass(frozen=True, slots=True)
-class ShapeCosts:
-    """The costs of a pair for whole windows of 30 s, and how they were come by."""
-
-    costs: PairCosts
-    """Its `decode_threads` are the target's threads in all it does."""
-    target_share: float
-    """Part of a window that was opened to measure the target; costs are scaled up from it."""
-    drafter_share: float
-    load_s: float
-    measure_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Projected:
-    """One way to decode the recorded windows."""
-
-    threads: int
-    """The target's."""
-    cap: int
-    """Most candidates of a step; 0: no drafts."""
-    window_s: float
-    """Mean time per window."""
-    speedup: float
-    """Of target-only's time over this one's, pooled over the windows."""
-    decode_speedup: float
-    """The same without encoding and prefill."""
-    slower: int
-    """Windows slower than target-only."""
-    tokens_per_step: float
-
-
-@dataclass(frozen=True, slots=True)
-class Projection:
-    """All ways, target-only on all threads first, and what the profile would choose."""
-
-    ways: tuple[Projected, ...]
-    chosen: Projected
-    reason: str
-    windows: int
-    opening: float
-    """Share of encoder and prefill in target-only's time."""
 
 
 def measure_shape(target: ModelRef, drafter: ModelRef, note: Callable[[str], None]) -> tuple[ShapeCosts, ...]:
@@ -91,7 +49,7 @@ def _measure(target: ModelRef, drafter: ModelRef) -> ShapeCosts:
     began = time.perf_counter()
     with Engine(EngineSettings(target, drafter)) as engine:
         loaded = time.perf_counter()
-        costs = engine.measure()[0]
+        costs = measure_pair(engine)[0]
         shares = [min(1.0, features.n_frames / _FRAMES) for features in engine.features]
     return ShapeCosts(
         PairCosts(
@@ -114,7 +72,7 @@ def project(measured: Sequence[ShapeCosts], acceptance: Acceptance) -> Projectio
     ways = [_way(measured[0], 0, plain, plain)]
     for own in measured:
         ways += [_way(own, cap, replays(own.costs, acceptance, cap), plain) for cap in CAPS]
-    budget = choose_budget([own.costs for own in measured])
+    budget = plan_drafts([own.costs for own in measured])
     wanted = (budget.decode_threads or ways[0].threads, budget.cap)
     chosen = next(way for way in ways if (way.threads, way.cap) == wanted)
     opened, total = sum(one.encoded_ms for one in plain), sum(one.total_ms for one in plain)

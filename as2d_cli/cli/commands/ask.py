@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from as2d_cli.cli.exit_codes import ExitCode
-from as2d_cli.cli.options.parameters import READER, AskOptions, BatchOptions
+from as2d_cli.cli.options.parameters import AskOptions, BatchOptions
 from as2d_cli.cli.options.settings import configured
 from as2d_cli.cli.output.messages import Messages
-from as2d_cli.cli.output.run import Showing, warn
+from as2d_cli.cli.output.showing import Showing, warn
 from as2d_cli.domain.errors import RequestError
 
 if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
 _STDIN = "-"
 NO_READER = "none"
 """Stands for no reader: the model that listens answers by itself."""
-_OF_THE_READER = frozenset({"align", "budget", "compare", "draft_tokens"})
+_OF_THE_READER = frozenset({"budget", "compare", "draft_tokens"})
 """Options that are about the reader's drafts, not about those of the model that listens."""
 
 
@@ -40,7 +40,7 @@ def ask(options: AskOptions) -> ExitCode:
 
     if not options.files and options.files_from is None:
         raise typer.BadParameter("Missing argument 'FILE...'.")
-    request, notes = ask_request(options)
+    request, notes = read_ask_request(options)
     messages = Messages(quiet=options.is_quiet, verbose=options.is_verbose)
     for note in notes:
         messages.note(note)
@@ -60,11 +60,11 @@ def ask(options: AskOptions) -> ExitCode:
 app = configured(ask, AskOptions)
 
 
-def ask_request(options: AskOptions) -> tuple[AskRequest, tuple[str, ...]]:
+def read_ask_request(options: AskOptions) -> tuple[AskRequest, tuple[str, ...]]:
     """Return what is asked for, and what to tell of the search for inputs. Raises `RequestError`."""
     from as2d_cli.ask.types import AskRequest
     from as2d_cli.batch.options import RunOptions
-    from as2d_cli.cli.options.request import batch_request, draft_limit, draft_tokens
+    from as2d_cli.cli.options.request import draft_limit, draft_tokens, read_request
     from as2d_cli.models.registry import load_registry
 
     questions = _questions(options)
@@ -74,20 +74,22 @@ def ask_request(options: AskOptions) -> tuple[AskRequest, tuple[str, ...]]:
     }
     heard = {name: value for name, value in shared.items() if name not in _OF_THE_READER}
     listening = BatchOptions(**{**heard, "json": True, "given": options.given - _OF_THE_READER})
-    batch, notes = batch_request(listening)
+    batch, notes = read_request(listening)
     answers_itself = batch.target.tasks is not None and batch.target.does("ask")
     if options.reader == NO_READER or (options.reader is None and answers_itself):
         reader, drafter, chosen = None, batch.drafter, options.drafter
     else:
         chosen = options.reader_drafter
-        reader, drafter = registry.choose(options.reader or READER, options.reader_drafter, "ask")
+        reader, drafter = registry.choose(
+            options.reader or registry.default_reader, options.reader_drafter, "ask"
+        )
     drafts = RunOptions(
         drafter=chosen,
         draft_limit=draft_limit(options),
         draft_tokens=draft_tokens(options),
         compare=options.compare,
     )
-    if drafts.draft_limit == 0:
+    if drafts.draft_limit == 0 or not (reader or drafter is None or drafter.does("ask")):
         drafter = None
     if drafter is None and options.compare:
         raise RequestError("--compare does nothing without a drafter", "choose one with --reader-drafter")

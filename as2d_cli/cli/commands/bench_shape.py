@@ -15,26 +15,23 @@ from as2d_cli.domain.errors import RequestError
 
 if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
     from as2d_cli.engine.messages import ModelRef
-    from as2d_cli.models.registry import ModelEntry, Registry
-
-SUFFIX = "-shape"
-"""What the names of pairs of shapes end with, and users leave out."""
+    from as2d_cli.models.registry import ModelEntry, PairEntry, Registry
 
 
 def bench_shape(name: str, drafters: Sequence[str], threads: int | None, output: Path | None) -> None:
-    """Measure the pair of shapes `name`, or its target with other drafters, and print the projections.
+    """Measure the pair whose target is the shape of `name`, or it with other drafters; print results.
 
     Raises `RequestError` for an unknown shape, `ModelError` if the models cannot be made or measured.
     """
+    from as2d_cli.bench.acceptance import recorded_acceptance
     from as2d_cli.bench.report.shape_report import record, report
-    from as2d_cli.bench.run.acceptance import recorded_acceptance
     from as2d_cli.bench.run.provenance import provenance
     from as2d_cli.bench.run.shape import measure_shape, project
     from as2d_cli.models.registry import load_registry
     from as2d_cli.system.atomic_files import write_text_atomic
 
     registry = load_registry()
-    pair = registry.pair(_pair_name(name, registry))
+    pair = _pair(name, registry)
     target, *others = [registry.model(one) for one in (pair.target, *(drafters or [pair.drafter]))]
     acceptance, records = recorded_acceptance(), []
     command = " ".join(["as2d", *sys.argv[1:]])
@@ -50,11 +47,12 @@ def bench_shape(name: str, drafters: Sequence[str], threads: int | None, output:
         write_text_atomic(output.resolve(), "".join(records))
 
 
-def _pair_name(name: str, registry: Registry) -> str:
-    if f"{name}{SUFFIX}" in registry.pairs:
-        return f"{name}{SUFFIX}"
-    known = [pair.removesuffix(SUFFIX) for pair in registry.pairs if pair.endswith(SUFFIX)]
-    raise RequestError(f"there is no shape called {name!r}", f"choose one of: {', '.join(known)}")
+def _pair(name: str, registry: Registry) -> PairEntry:
+    shapes = {registry.model(pair.target).shape_of: pair for pair in registry.pairs.values()}
+    if name not in shapes:
+        known = ", ".join(filter(None, shapes))
+        raise RequestError(f"there is no shape called {name!r}", f"choose one of: {known}")
+    return shapes[name]
 
 
 @contextmanager
@@ -65,7 +63,7 @@ def _made(
     from as2d_cli.cli.output.fetch_progress import fetched
     from as2d_cli.models import weights
 
-    shapes = [entry for entry in (target, *drafters) if entry.name.endswith(SUFFIX)]
+    shapes = [entry for entry in (target, *drafters) if entry.shape_of]
     new = [entry.name for entry in shapes if weights.find(entry) is None]
     try:
         yield fetched(target, drafters, threads)

@@ -15,6 +15,7 @@ from as2d_cli.cli.output.fetch_progress import shown_progress
 from as2d_cli.cli.output.messages import tell
 from as2d_cli.domain.errors import As2dError, ModelError
 from as2d_cli.models import cache, loader, weights
+from as2d_cli.models.discovery import only_plugin_with
 from as2d_cli.models.registry import ModelEntry, load_registry
 from as2d_cli.system.printable import printable
 from as2d_cli.system.streams import stdout_to
@@ -124,20 +125,22 @@ def export(
         int, typer.Option("--bits", metavar="N", help="Precision of the decoder's weights: 16, 8 or 4.")
     ] = 8,
     plugin: Annotated[
-        str, typer.Option("--plugin", metavar="NAME", help="The plugin that exports.")
-    ] = "mnn_llm",
+        str | None,
+        typer.Option("--plugin", metavar="NAME", help="The plugin that exports [default: the one that can]."),
+    ] = None,
 ) -> None:
     """Export a checkpoint of an audio language model.
 
-    Takes the files as the hub has them, and writes them as MNN loads them.
+    Takes the files as the hub has them, and writes them as the plugin's engine loads them.
 
     Prints what to put into models.toml to use it. Most checkpoints need the extra as2d[export].
     """
+    name = plugin or only_plugin_with("as2d_export")
     with stdout_to(2):  # keep stdout for results: converters print to it
-        loader.export(plugin, source, to, bits)
+        loader.export(name, source, to, bits)
     files = sorted(path.relative_to(to).as_posix() for path in to.rglob("*") if path.is_file())
     folder, names = json.dumps(str(to.absolute())), json.dumps(files)
-    typer.echo(f'[models.{json.dumps(to.name)}]\nplugin = "{plugin}"\nrole = "any"')
+    typer.echo(f'[models.{json.dumps(to.name)}]\nplugin = "{name}"\nrole = "any"')
     typer.echo(f'source = {{ kind = "path", directory = {folder}, files = {names} }}')
 
 

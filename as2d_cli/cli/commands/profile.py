@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -32,7 +31,7 @@ def run(pair: _Pair = None, threads: _Threads = None) -> None:
     from as2d_cli.cli.output.fetch_progress import fetched
     from as2d_cli.engine.engine import Engine, EngineSettings
     from as2d_cli.models.registry import load_registry
-    from as2d_cli.profile.selection import Selection
+    from as2d_cli.profile.choice import DraftChoice
     from as2d_cli.system.device import is_quiet
 
     registry = load_registry()
@@ -42,8 +41,8 @@ def run(pair: _Pair = None, threads: _Threads = None) -> None:
         tell("other work is running on this machine: the figures will be off")
     settings = EngineSettings(target, drafter)
     with Engine(settings, note=tell) as engine:
-        budget = Selection(settings, note=tell).measured(engine)
-    typer.echo(f"{chosen.name}: {budget.reason}")
+        plan = DraftChoice(settings, note=tell).by_measurement(engine)
+    typer.echo(f"{chosen.name}: {plan.reason}")
 
 
 @app.command()
@@ -63,13 +62,14 @@ def show(
             tell(f"{path}: damaged; it will be measured anew")
             continue
         if as_json:
-            typer.echo(json.dumps(asdict(stored)))
+            typer.echo(json.dumps(stored.as_dict()))
             continue
         costs = stored.costs[0]
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(stored.measured_at))
         key = {name: printable(value) for name, value in stored.key.items()}
         typer.echo(f"{key['target']} + {key['drafter']}, threads {key['threads']}")
-        typer.echo(f"  measured {day} on {key['device']}, MNN {key['mnn']}")
+        runtimes = [f", {name} {version}" for name, version in key.items() if name not in store.KEY]
+        typer.echo(f"  measured {day} on {key['device']}{''.join(runtimes)}")
         typer.echo(f"  target: window {costs.target.encode_ms:.0f} ms, step {_row(costs.target.step_ms())}")
         typer.echo(f"  rows decided together and one by one: {_difference(costs.target)}")
         typer.echo(
@@ -82,7 +82,7 @@ def show(
                 f"step {_row(own.target_busy.step_ms())}, drafter "
                 f"{own.drafter_busy.encode_ms / costs.drafter.encode_ms:.2f}x"
             )
-        typer.echo(f"  {printable(stored.budget.reason)}")
+        typer.echo(f"  {printable(stored.plan.reason)}")
 
 
 def _difference(costs: TargetCosts) -> str:

@@ -2,12 +2,13 @@
 
 A field with `Annotated[..., typer.Option]` is an option. One that may come from the environment
 (`allow_from_autoenv`, which is typer's default) may also come from the configuration file: it is a setting.
-What options mean is for `options` to say; this module must be quick to import.
+`batch.options` says what they mean; this module must be quick to import.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import typer
@@ -15,9 +16,6 @@ from typer.models import OptionInfo
 
 from as2d_cli.cli.options import completion
 from as2d_cli.domain.languages import AUTO
-
-READER = "qwen2.5-coder-1.5b"
-"""The default of `--reader`: the smallest model that answers well (docs/models.md)."""
 
 
 def _switch(name: str, meaning: str, *short: str) -> OptionInfo:
@@ -58,7 +56,7 @@ class InputOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelOptions(Options):
+class PairOptions(Options):
     """Who listens."""
 
     model: Annotated[
@@ -80,14 +78,8 @@ class ModelOptions(Options):
             help="Smaller model that drafts ahead [default: the pair's].",
         ),
     ] = None
-    context: Annotated[
-        str | None,
-        typer.Option(
-            metavar="full|fitted",
-            help="How much of a window the model takes in: always 30 s, or as much as there is audio, which"
-            " is faster on short files but not always the same text.",
-        ),
-    ] = None
+    model_options: Mapping[str, str | None] = field(default_factory=dict)
+    """Values of the options that plugins declare for their models, by name. They stand here in help."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +128,6 @@ class BudgetOptions(Options):
     threads: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Threads of the target [default: all CPUs].")
     ] = None
-    align: Annotated[str | None, typer.Option(hidden=True, metavar="hybrid|edit|ngram|none")] = None
     compare: Annotated[
         bool,
         _switch("compare", "Decode without drafts, too; check that the text is the same, and time both."),
@@ -167,7 +158,8 @@ class FileOptions(Options):
     ] = False
     word_timestamps: Annotated[bool, _switch("word-timestamps", "Give the times of words in JSON.")] = False
     max_line_width: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Characters in a line of subtitles.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Characters in a line of subtitles; wide ones count two."),
     ] = None
     max_line_count: Annotated[int | None, typer.Option(min=1, metavar="N", help="Lines in a subtitle.")] = (
         None
@@ -178,7 +170,7 @@ class FileOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(Options):
+class ReportOptions(Options):
     """How a run goes on, and what it says."""
 
     json: Annotated[bool, _switch("json", "Print one JSON object per file, and one with the report.")] = False
@@ -218,7 +210,7 @@ class EngineOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchOptions(
-    RunOptions, EngineOptions, FileOptions, BudgetOptions, SpeechOptions, ModelOptions, InputOptions
+    ReportOptions, EngineOptions, FileOptions, BudgetOptions, SpeechOptions, PairOptions, InputOptions
 ):
     """All of `as2d transcribe`; the bases stand in reverse, as dataclasses order their fields."""
 
@@ -268,7 +260,7 @@ class QuestionOptions(Options):
             metavar="NAME|none",
             autocompletion=completion.models,
             help="Language model that answers from the transcript; none: the one that listens does "
-            f"[default: {READER}, or none if that can].",
+            "[default: default_reader in models.toml, or none if that can].",
         ),
     ] = None
     reader_drafter: Annotated[
@@ -283,7 +275,7 @@ class QuestionOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class AskOptions(
-    RunOptions, EngineOptions, BudgetOptions, SpeechOptions, ModelOptions, InputOptions, QuestionOptions
+    ReportOptions, EngineOptions, BudgetOptions, SpeechOptions, PairOptions, InputOptions, QuestionOptions
 ):
     """All of `as2d ask`. The reader's drafts are what a budget or a comparison is for."""
 

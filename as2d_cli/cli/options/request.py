@@ -1,4 +1,4 @@
-"""What the options of a run over many files mean: checked, completed from the registry, one request."""
+"""Reads a command's options: numbers, sizes and lists become `RunOptions`, then a request with inputs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from as2d_cli.batch.inputs import STDIN, Inputs, find_inputs
 from as2d_cli.batch.options import RunOptions, build_request, formats_of
 from as2d_cli.batch.request import BatchRequest
 from as2d_cli.cli.options.parameters import BatchOptions, BudgetOptions, InputOptions, TranslateOptions
+from as2d_cli.cli.options.settings import declared_model_options
 from as2d_cli.domain.errors import RequestError, reason
 from as2d_cli.domain.languages import AUTO
 from as2d_cli.system.printable import printable
@@ -24,24 +25,25 @@ _DIGITS = re.compile("[0-9]{1,9}")
 _SIZE = re.compile(r"(?P<number>[0-9]{1,18}(\.[0-9]+)?) ?(?P<unit>|[kmg]i?)b?", re.IGNORECASE | re.ASCII)
 
 
-def batch_request(options: BatchOptions) -> tuple[BatchRequest, tuple[str, ...]]:
-    """Make sense of the options; return what is asked for, and what to tell of the search for inputs.
+def read_request(options: BatchOptions) -> tuple[BatchRequest, tuple[str, ...]]:
+    """Make sense of the options; return what is asked for, and notes on plugins and the search for inputs.
 
     Raises as `build_request`.
     """
-    request = build_request(run_options(options))
+    request = build_request(read_options(options))
     _refuse_contradictions(options)
     inputs = _find_given(options)
-    return replace(request, inputs=inputs.found), inputs.notes
+    warnings = declared_model_options().warnings
+    return replace(request, inputs=inputs.found), (*warnings, *inputs.notes)
 
 
-def run_options(options: BatchOptions) -> RunOptions:
+def read_options(options: BatchOptions) -> RunOptions:
     """Return the options of a run, numbers and sizes read. Raises `RequestError`."""
     return RunOptions(
         given=_in_effect(options),
         model=options.model,
         drafter=options.drafter,
-        context=options.context,
+        model_options=options.model_options,
         language=options.language,
         to=options.to if isinstance(options, TranslateOptions) else None,
         prompt=options.prompt,

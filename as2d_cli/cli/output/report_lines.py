@@ -13,8 +13,8 @@ def lines_of(report: RunReport) -> list[str]:
     if report.stats.steps:
         shares = ", ".join(f"{name} {share:.0%}" for name, share in report.shares.items())
         lines += [_speed(report), _decoding(report), f"time: {shares}"]
-    if report.budget is not None:
-        lines.append(_budget(report, report.budget))
+    if report.plan is not None:
+        lines.append(_plan(report, report.plan))
     lines += map(_node, report.nodes)
     if report.silent_windows:
         lines.append(f"{_count(report.silent_windows, 'window')} without speech not decoded")
@@ -46,7 +46,7 @@ def _speed(report: RunReport) -> str:
 
 def _decoding(report: RunReport) -> str:
     stats = report.stats
-    refused = report.budget is not None and not report.budget.drafting
+    refused = report.plan is not None and not report.plan.drafting
     drafter = None if refused else report.drafter
     line = f"target {report.target}, drafter {drafter or 'none'}"
     if report.refused:
@@ -63,12 +63,12 @@ def _decoding(report: RunReport) -> str:
     )
 
 
-def _budget(report: RunReport, budget: DraftPlan) -> str:
+def _plan(report: RunReport, plan: DraftPlan) -> str:
     """Say what was chosen for this device and why, and what was predicted beside what was measured."""
-    line = f"chosen for this device: {_choice(budget)}: {budget.reason}"
+    line = f"chosen for this device: {_choice(plan)}: {plan.reason}"
     if report.predicted_plain_s and not report.comparison:
         plain, measured = report.predicted_plain_s, report.stats.wall_s
-        drafted = f"{plain * (1 - budget.saving):.1f} s, " if budget.drafting else ""
+        drafted = f"{plain * (1 - plan.saving):.1f} s, " if plan.drafting else ""
         line += f"; predicted {drafted}without drafts {plain:.1f} s, measured {measured:.1f} s"
     if report.paused_windows:
         line += f"; {_count(report.paused_windows, 'window')} without drafts, which had come to cost time"
@@ -81,14 +81,14 @@ def _node(node: NodeReport) -> str:
         f"node {node.name}: {_count(node.engines, 'engine')} with {_count(node.threads, 'thread')}, "
         f"{node.audio_s:.1f} s of audio ({node.rtfx:.1f}x real time)"
     )
-    return line if node.budget is None else f"{line}; {_choice(node.budget)}: {node.budget.reason}"
+    return line if node.plan is None else f"{line}; {_choice(node.plan)}: {node.plan.reason}"
 
 
-def _choice(budget: DraftPlan) -> str:
-    if not budget.drafting:
+def _choice(plan: DraftPlan) -> str:
+    if not plan.drafting:
         return "no drafts"
-    threads = f", passes on {_count(budget.decode_threads, 'thread')}" if budget.decode_threads else ""
-    return f"{budget.drafter}, up to {budget.cap} draft tokens per step{threads}"
+    threads = f", passes on {_count(plan.decode_threads, 'thread')}" if plan.decode_threads else ""
+    return f"{plan.drafter}, up to {plan.cap} draft tokens per step{threads}"
 
 
 def _comparison(found: Comparison) -> list[str]:

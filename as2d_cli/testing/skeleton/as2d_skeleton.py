@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from as2d_cli import (
+from as2d_cli.plugin import (
     END,
     ByteTokenizer,
     DrafterSpec,

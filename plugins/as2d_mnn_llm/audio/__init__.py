@@ -1,1 +1,1 @@
-"""Audio language models: what each family is told, how it hears, how it is loaded."""
+"""Audio language models: what each family is told, how it hears, targets and drafters made of it."""

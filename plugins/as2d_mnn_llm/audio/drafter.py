@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from as2d_cli.decoding.protocols import DrafterSpec, DraftToken
-from as2d_cli.domain.types import Features, Request
+from as2d_cli.plugin import DrafterSpec, DraftToken, Features, Request
 from as2d_mnn_llm.audio.model import FEATURES, MAX_TOKENS, AudioModel
 from as2d_mnn_llm.bpe import LlmTokenizer
 from as2d_mnn_llm.engine import Memory

@@ -9,11 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.audio.log_mel import heard_frames
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.domain.types import Features
-from as2d_cli.system.native import import_native
-from as2d_cli.system.streams import stdout_to_nobody
+from as2d_cli.plugin import Features, ModelError, heard_frames, import_native, stdout_to_nobody
 
 Encode: TypeAlias = Callable[[Features], NDArray[np.float32]]
 """Returns the embeddings of a window's audio, shape (n, hidden)."""

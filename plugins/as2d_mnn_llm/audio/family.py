@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from as2d_cli.domain.languages import LANGUAGES
-from as2d_cli.domain.types import Request, Task
+from as2d_cli.plugin import LANGUAGES, Request, Task
 from as2d_mnn_llm.audio.encoder import Encode
 from as2d_mnn_llm.bpe import LlmTokenizer
 

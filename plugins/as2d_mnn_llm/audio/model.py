@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from as2d_cli.decoding.protocols import END
-from as2d_cli.domain.errors import ModelError, RequestError
-from as2d_cli.domain.types import Features, FeatureSpec, Request
-from as2d_cli.system.json_files import read_model_json
+from as2d_cli.plugin import END, Features, FeatureSpec, ModelError, Request, RequestError, read_model_json
 from as2d_mnn_llm.audio import qwen2_5_omni, qwen2_audio, qwen3_asr
 from as2d_mnn_llm.audio.family import Family, prompt_ids
 from as2d_mnn_llm.audio.spliced import SplicedEngine

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.domain.types import Features, Request
+from as2d_cli.plugin import Features, Request
 from as2d_mnn_llm.audio.encoder import AudioGraph, Encode, heard
 from as2d_mnn_llm.audio.family import SOUND, Family, Prompt, Special, chat, instruction
 

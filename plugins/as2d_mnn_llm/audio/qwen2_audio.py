@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from as2d_cli.domain.types import Request
+from as2d_cli.plugin import Request
 from as2d_mnn_llm.audio.encoder import AudioGraph, Encode, heard
 from as2d_mnn_llm.audio.family import SOUND, Family, Prompt, Special, chat, instruction
 

@@ -17,11 +17,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.models.sources import is_plain_name
-from as2d_cli.system.json_files import read_model_json
+from as2d_cli.plugin import ModelError, is_plain_name, read_model_json
 from as2d_mnn_llm.engine import Engine, Memory
-from as2d_mnn_llm.export.export import TOKENIZER_STUB
+from as2d_mnn_llm.export.decoder import TOKENIZER_STUB
 from as2d_mnn_llm.export.graph import MAX_LAYERS
 
 _HINT = "export or fetch the model anew"

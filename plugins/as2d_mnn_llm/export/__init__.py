@@ -1,1 +1,1 @@
-"""Writing models for MNN's LLM engine: graphs, records, conversion, random weights of a given shape."""
+"""Writing decoders for MNN's LLM engine: graphs of operators, quantised weights, the folder that it loads."""

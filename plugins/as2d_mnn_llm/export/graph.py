@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from as2d_cli.domain.errors import ModelError
+from as2d_cli.plugin import ModelError
 from as2d_mnn_llm.export.records import Record
 
 Architecture = Literal["llama", "qwen2", "qwen3"]

@@ -15,7 +15,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.domain.errors import ModelError
+from as2d_cli.plugin import ModelError
 
 _UINT16_MAX = 65535
 _BITS = (4, 8)

@@ -1,1 +1,1 @@
-"""Language models from GGUF files: reading, dequantising, writing them as graphs."""
+"""Language models from GGUF files: read, their blocks requantised, written for MNN's LLM engine."""

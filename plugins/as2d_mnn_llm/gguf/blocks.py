@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.domain.errors import ModelError
+from as2d_cli.plugin import ModelError
 from as2d_mnn_llm.export.records import QuantisedLinear, quantise
 from as2d_mnn_llm.gguf.file import Bytes, GgufTensor
 

@@ -10,13 +10,13 @@ from typing import Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.domain.errors import ModelError
-from as2d_mnn_llm.bpe import write_tokenizer
-from as2d_mnn_llm.export.export import write_decoder
+from as2d_cli.plugin import ModelError
+from as2d_mnn_llm.export.decoder import write_decoder
 from as2d_mnn_llm.export.graph import Architecture, DecoderShape
 from as2d_mnn_llm.export.records import Matrix, QuantisedLinear
 from as2d_mnn_llm.gguf.blocks import pieces, vector
 from as2d_mnn_llm.gguf.file import GgufFile, GgufTensor
+from as2d_mnn_llm.gguf.tokenizer import write_tokenizer
 
 _NAMES: Final = {
     **{"q": "attn_q", "k": "attn_k", "v": "attn_v", "o": "attn_output"},

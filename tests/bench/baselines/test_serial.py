@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from as2d_cli.bench.baselines.async_coupled import Channel, FollowedDraft, Follower
 from as2d_cli.bench.baselines.coupled import Coupling
-from as2d_cli.bench.baselines.following import Channel, FollowedDraft, Follower
 from as2d_cli.bench.baselines.serial import (
     SERIAL_MODES,
     WHOLE_DRAFT,

@@ -4,9 +4,9 @@ from html.parser import HTMLParser
 import pytest
 
 from as2d_cli.bench.report.page import page
-from as2d_cli.bench.report.plots import shown_rows, shown_window
+from as2d_cli.bench.report.plots import shown_trials, shown_window
 from as2d_cli.bench.report.svg import Scale, element, ticks
-from as2d_cli.bench.rows import StepRow
+from as2d_cli.bench.trials import TrialStep
 
 _VOID = {"meta"}
 
@@ -74,14 +74,14 @@ def test_what_the_run_says_is_text_and_never_markup(outline):
     assert "command: as2d bench <clips>" in outline.words
 
 
-def test_a_different_text_stands_at_the_top(results, make_row):
-    results.rows.append(make_row("sd-2 hearer", tokens=(1,)))
+def test_a_different_text_stands_at_the_top(results, make_trial):
+    results.trials.append(make_trial("sd-2 hearer", tokens=(1,)))
     markup = page(results)
     assert markup.index("Different text: sd-2 hearer") < markup.index("<table>")
 
 
 def test_a_run_without_drafts_has_a_page_too(results):
-    results.rows = [row for row in results.rows if row.kind == "plain"]
+    results.trials = [trial for trial in results.trials if trial.kind == "plain"]
     results.staircases = []
     parser = Outline()
     parser.feed(page(results))
@@ -89,30 +89,30 @@ def test_a_run_without_drafts_has_a_page_too(results):
     assert "nothing was measured" in parser.words
 
 
-def test_the_last_repeat_of_the_automatic_mode_is_shown_else_the_fastest(make_row):
-    rows = [make_row(), make_row("as2d-4", wall_s=0.9), make_row("as2d-7", wall_s=0.5)]
-    rows.append(make_row("as2d-7", wall_s=0.6, repeat=1))
-    rows.append(make_row("as2d-23-alone", wall_s=0.1, alone=True))
-    assert [(row.mode, row.repeat) for row in shown_rows(rows)] == [("as2d-7", 1)]
-    rows.append(make_row("as2d-auto hearer", wall_s=2.0))
-    assert [row.mode for row in shown_rows(rows)] == ["as2d-auto hearer"]
+def test_the_last_repeat_of_the_automatic_mode_is_shown_else_the_fastest(make_trial):
+    trials = [make_trial(), make_trial("as2d-4", wall_s=0.9), make_trial("as2d-7", wall_s=0.5)]
+    trials.append(make_trial("as2d-7", wall_s=0.6, repeat=1))
+    trials.append(make_trial("as2d-23-alone", wall_s=0.1, alone=True))
+    assert [(trial.mode, trial.repeat) for trial in shown_trials(trials)] == [("as2d-7", 1)]
+    trials.append(make_trial("as2d-auto hearer", wall_s=2.0))
+    assert [trial.mode for trial in shown_trials(trials)] == ["as2d-auto hearer"]
 
 
-def test_a_window_whose_draft_came_while_it_was_decoded_is_preferred(make_row):
-    ahead = make_row("as2d-7", window=0, tokens=(1,) * 9, published_ms=(-5.0,))
-    live = make_row("as2d-7", window=1, tokens=(1,) * 5, published_ms=(-5.0, 5.0))
-    assert shown_window([make_row(), make_row(window=1), ahead, live]) is live
-    assert shown_window([make_row(), ahead]) is ahead
-    assert shown_window([make_row()]) is None
+def test_a_window_whose_draft_came_while_it_was_decoded_is_preferred(make_trial):
+    ahead = make_trial("as2d-7", window=0, tokens=(1,) * 9, published_ms=(-5.0,))
+    live = make_trial("as2d-7", window=1, tokens=(1,) * 5, published_ms=(-5.0, 5.0))
+    assert shown_window([make_trial(), make_trial(window=1), ahead, live]) is live
+    assert shown_window([make_trial(), ahead]) is ahead
+    assert shown_window([make_trial()]) is None
 
 
-def test_steps_are_coloured_by_what_became_of_their_drafts(results, make_row):
+def test_steps_are_coloured_by_what_became_of_their_drafts(results, make_trial):
     steps = (
-        StepRow(1, 0, 0, 0, 500.0, 5.0),
-        StepRow(1, 2, 0, 2, 510.0, 5.0),
-        StepRow(3, 2, 2, 2, 520.0, 5.0),
+        TrialStep(1, 0, 0, 0, 500.0, 5.0),
+        TrialStep(1, 2, 0, 2, 510.0, 5.0),
+        TrialStep(3, 2, 2, 2, 520.0, 5.0),
     )
-    results.rows = [make_row(), make_row("as2d-7", steps=steps)]
+    results.trials = [make_trial(), make_trial("as2d-7", steps=steps)]
     markup = page(results)
     assert [markup.count(f'class="step{kind}"') for kind in (" miss", " hit")] == [1, 1]
 

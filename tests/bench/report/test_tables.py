@@ -1,7 +1,7 @@
 import sys
 
 from as2d_cli.bench.report.tables import report
-from as2d_cli.bench.rows import OracleRow
+from as2d_cli.bench.trials import ReplayedChoice
 
 
 def test_the_report_shows_every_mode_in_every_table(results):
@@ -17,21 +17,21 @@ def test_tables_hold_the_pooled_figures(results):
     assert line.split()[2:6] == ["2.00x", "2.00-2.00", "60.0", "6.0"]
 
 
-def test_a_different_text_is_told_loudly(results, make_row):
-    results.rows.append(make_row("sd-2 hearer", tokens=(1,)))
+def test_a_different_text_is_told_loudly(results, make_trial):
+    results.trials.append(make_trial("sd-2 hearer", tokens=(1,)))
     assert any(line.startswith("DIFFERENT TEXT: sd-2 hearer") for line in report(results))
 
 
 def test_the_replay_is_shown_beside_the_run(results):
-    results.oracle = [OracleRow("as2d-7 hearer", 1700.0, 1.5, 0.99, 0.1, 2000.0)]
+    results.oracle = [ReplayedChoice("as2d-7 hearer", 1700.0, 1.5, 0.99, 0.1, 2000.0)]
     text = "\n".join(report(results))
     assert "-15.0%" in text
     assert "99.00%" in text
     assert "1:5.0 8:10.0" in text
 
 
-def test_what_was_predicted_of_auto_stands_beside_what_came(results, make_row):
-    results.rows.append(make_row("as2d-auto hearer", block_wall_s=1.0))
+def test_what_was_predicted_of_auto_stands_beside_what_came(results, make_trial):
+    results.trials.append(make_trial("as2d-auto hearer", block_wall_s=1.0))
     text = "\n".join(report(results))
     assert "as2d-auto chose hearer, at most 7 draft tokens per step: predicted 1.33x, measured 2.00x" in text
 

@@ -39,6 +39,6 @@ def test_times_are_microseconds_from_the_first_event_on_and_steps_lie_in_their_w
 
 
 def test_without_drafts_the_target_alone_is_traced(results):
-    results.rows = [row for row in results.rows if row.kind == "plain"]
+    results.trials = [trial for trial in results.trials if trial.kind == "plain"]
     events = events_of(results)
     assert {event["pid"] for event in events if event["ph"] == "X"} == {TARGET}

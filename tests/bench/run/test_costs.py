@@ -8,7 +8,7 @@ from as2d_cli.engine.messages import ModelRef
 from as2d_cli.models.registry import ModelEntry
 from as2d_cli.models.sources import NoSource
 from as2d_cli.profile import store
-from as2d_cli.profile.plan import CAPS, DraftPlan, choose_budget
+from as2d_cli.profile.plan import CAPS, DraftPlan, plan_drafts
 
 
 def pair_costs(draft_ms):
@@ -37,6 +37,11 @@ class Broken:
 
     def measure(self):
         raise ModelError("there is no drafter to measure")
+
+
+@pytest.fixture(autouse=True)
+def _measured_by_themselves(monkeypatch):
+    monkeypatch.setattr(module, "measure_pair", lambda engine: engine.measure())
 
 
 @pytest.fixture
@@ -89,5 +94,5 @@ def test_known_costs_reach_the_decoder_and_the_plot(models):
     settings = decode_settings(splits)
     assert (settings.idle_ms, settings.busy_ms) == (costs.target.step_ms(), costs.target_busy.step_ms())
     assert decode_settings(None).idle_ms == {}
-    shown = staircase("hearer", store.Profile({}, 0.0, 1.0, splits, choose_budget(splits)))
+    shown = staircase("hearer", store.Profile({}, 0.0, 1.0, splits, plan_drafts(splits)))
     assert (shown.idle_ms, shown.measured_at) == (costs.target.step_ms(), "1970-01-01T00:00:00Z")

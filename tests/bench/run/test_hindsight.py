@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from as2d_cli.audio.log_mel import log_mel
-from as2d_cli.bench.rows import StepRow
 from as2d_cli.bench.run.clips import BenchWindow, Clip
 from as2d_cli.bench.run.hindsight import (
     NO_DRAFT,
@@ -15,6 +14,7 @@ from as2d_cli.bench.run.hindsight import (
     recorded_windows,
     verdicts,
 )
+from as2d_cli.bench.trials import TrialStep
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.decoding.stream import DraftState
 from as2d_cli.domain.errors import ModelError, PluginError
@@ -37,22 +37,22 @@ GOOD = RecordedDraft(TEXT, tuple(20.0 + index for index in range(len(TEXT))), Dr
 
 
 @pytest.fixture
-def plain_row(make_row):
+def plain_trial(make_trial):
     def make(window=0, **given):
-        steps = tuple(StepRow(1, 0, 0, 0, 100 + 11 * i, 10.1) for i in range(len(TEXT)))
-        return make_row(
+        steps = tuple(TrialStep(1, 0, 0, 0, 100 + 11 * i, 10.1) for i in range(len(TEXT)))
+        return make_trial(
             window=window, tokens=TEXT, steps=steps, encode_s=0.1, control_s=0.041, wall_s=0.555, **given
         )
 
     return make
 
 
-def test_a_good_draft_wins_in_the_replay_and_the_oracle_is_never_slower(plain_row):
-    rows = [plain_row(0), plain_row(1)]
+def test_a_good_draft_wins_in_the_replay_and_the_oracle_is_never_slower(plain_trial):
+    trials = [plain_trial(0), plain_trial(1)]
     found = verdicts(
-        rows, {"hearer": Recorded([GOOD, NO_DRAFT], COSTS, 1)}, SPEC, 2, DraftPlan(True, "", "hearer", 23)
+        trials, {"hearer": Recorded([GOOD, NO_DRAFT], COSTS, 1)}, SPEC, 2, DraftPlan(True, "", "hearer", 23)
     )
-    named = {row.choice: row for row in found}
+    named = {choice.choice: choice for choice in found}
     assert list(named)[:3] == [
         "as2d auto: as2d-23 hearer",
         "oracle, per window",
@@ -65,9 +65,9 @@ def test_a_good_draft_wins_in_the_replay_and_the_oracle_is_never_slower(plain_ro
     assert named["as2d auto: as2d-23 hearer"].replay_ms == named["as2d-23 hearer"].replay_ms
 
 
-def test_the_replay_of_target_only_is_what_the_run_took_where_the_costs_are_true(plain_row):
-    found = verdicts([plain_row()], {"hearer": Recorded([GOOD], COSTS, 1)}, SPEC, 2, NONE)
-    target_only = next(row for row in found if row.choice == "target-only")
+def test_the_replay_of_target_only_is_what_the_run_took_where_the_costs_are_true(plain_trial):
+    found = verdicts([plain_trial()], {"hearer": Recorded([GOOD], COSTS, 1)}, SPEC, 2, NONE)
+    target_only = next(choice for choice in found if choice.choice == "target-only")
     # 100 ms encoding, 41 passes of 10.1 ms and 1 ms of control after each
     assert target_only.replay_ms == pytest.approx(100 + 41 * 11.1)
     assert target_only.native_ms == pytest.approx(555.0)
@@ -75,34 +75,34 @@ def test_the_replay_of_target_only_is_what_the_run_took_where_the_costs_are_true
     assert found[0].speedup == 1.0
 
 
-def test_the_oracle_also_knows_the_other_ways_to_share_out_threads(plain_row):
+def test_the_oracle_also_knows_the_other_ways_to_share_out_threads(plain_trial):
     shared = replace(COSTS[0], target=TARGET.scaled(0.5), target_busy=TARGET.scaled(0.5), decode_threads=1)
     auto = DraftPlan(True, "", "hearer", 23, decode_threads=1)
     recorded = {"hearer": Recorded([GOOD], (*COSTS, shared), 1)}
-    named = {row.choice: row for row in verdicts([plain_row()], recorded, SPEC, 2, auto)}
+    named = {choice.choice: choice for choice in verdicts([plain_trial()], recorded, SPEC, 2, auto)}
     assert named["as2d-23 hearer, passes on 1"].speedup > named["as2d-23 hearer"].speedup
     assert named["as2d auto: as2d-23 hearer, passes on 1"].of_oracle == 1.0
 
 
-def test_only_windows_from_a_standing_start_are_compared_with_the_replay(plain_row, make_row):
-    rows = [plain_row(0), plain_row(1)]
+def test_only_windows_from_a_standing_start_are_compared_with_the_replay(plain_trial, make_trial):
+    trials = [plain_trial(0), plain_trial(1)]
     given = {"tokens": TEXT, "cap": 23}
-    rows += [make_row("as2d-23 hearer", window=w, wall_s=0.1, **given) for w in (0, 1)]
-    rows += [make_row("as2d-23-alone hearer", window=w, wall_s=0.2, alone=True, **given) for w in (0, 1)]
+    trials += [make_trial("as2d-23 hearer", window=w, wall_s=0.1, **given) for w in (0, 1)]
+    trials += [make_trial("as2d-23-alone hearer", window=w, wall_s=0.2, alone=True, **given) for w in (0, 1)]
     recorded = {"hearer": Recorded([GOOD, GOOD], COSTS, 1)}
-    named = {row.choice: row for row in verdicts(rows, recorded, SPEC, 2, NONE)}
+    named = {choice.choice: choice for choice in verdicts(trials, recorded, SPEC, 2, NONE)}
     assert named["as2d-23 hearer"].native_ms == pytest.approx(400.0)
     assert named["as2d-4 hearer"].native_ms is None
-    incomplete = {row.choice: row for row in verdicts(rows[:-1], recorded, SPEC, 2, NONE)}
+    incomplete = {choice.choice: choice for choice in verdicts(trials[:-1], recorded, SPEC, 2, NONE)}
     assert incomplete["as2d-23 hearer"].native_ms is None
 
 
-def test_encoding_counts_with_its_least_time_over_the_repeats(plain_row):
-    rows = [plain_row(), plain_row(repeat=1)]
-    rows[1] = rows[1].__class__(
-        **{name: getattr(rows[1], name) for name in rows[1].__slots__} | {"encode_s": 0.08}
+def test_encoding_counts_with_its_least_time_over_the_repeats(plain_trial):
+    trials = [plain_trial(), plain_trial(repeat=1)]
+    trials[1] = trials[1].__class__(
+        **{name: getattr(trials[1], name) for name in trials[1].__slots__} | {"encode_s": 0.08}
     )
-    (window,) = recorded_windows(rows, None, SPEC)
+    (window,) = recorded_windows(trials, None, SPEC)
     assert window.encode_ms == pytest.approx(80.0)
     assert (window.tokens, window.draft, window.max_tokens) == (TEXT, (), 100)
 

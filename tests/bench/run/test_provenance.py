@@ -24,7 +24,8 @@ def test_program_machine_models_and_moment_are_told():
     assert [drafter["files"] for drafter in told["drafters"]] == ["hearer-34cd"]
     assert list(told["plugins"]) == ["scripted"]
     assert told["command"] == "as2d bench x"
-    assert all(told[name] for name in ("as2d", "device", "os", "python", "mnn", "utc"))
+    assert all(told[name] for name in ("as2d", "device", "os", "python", "utc"))
+    assert told["runtimes"] == {}
 
 
 def test_a_folder_outside_of_a_checkout_has_no_commit(tmp_path, monkeypatch):

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from as2d_cli.bench.acceptance import recorded_acceptance
+from as2d_cli.bench.projection import ShapeCosts
 from as2d_cli.bench.report.shape_report import record, report
 from as2d_cli.bench.run import shape
-from as2d_cli.bench.run.acceptance import recorded_acceptance
-from as2d_cli.bench.run.shape import ShapeCosts, project
+from as2d_cli.bench.run.shape import project
 from as2d_cli.cli.app import app
 from as2d_cli.cli.commands.bench_shape import bench_shape
 from as2d_cli.engine.measure import ROWS, DraftCosts, PairCosts, TargetCosts
@@ -25,12 +26,14 @@ pairs.tiny-shape = { target = "tiny-shape", drafter = "whisper-tiny.en" }
 [models.tiny-shape]
 plugin = "scripted"
 role = "any"
+shape_of = "tiny"
 source = { kind = "none" }
 options.encode_ms = 4
 options.step_ms = 1
 [models.tinier-shape]
 plugin = "scripted"
 role = "drafter"
+shape_of = "tinier"
 source = { kind = "none" }
 """
 
@@ -82,13 +85,22 @@ def test_the_report_says_what_it_is_and_its_record_holds_all_of_it(tmp_path):
     for name in ("big-shape", "small-shape"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "weights").write_bytes(bytes(2 * 10**8))
-        entry = ModelEntry(name, "scripted", "any", NoSource())
+        entry = ModelEntry(name, "scripted", "any", NoSource(), shape_of=name.removesuffix("-shape"))
         models.append(ModelRef(entry, tmp_path / name, 2))
-    origin = {"as2d": "1", "commit": None, "mnn": "3", "utc": "now", "device": "d", "load": 0, "command": "c"}
+    origin = {
+        "as2d": "1",
+        "commit": None,
+        "runtimes": {"Runtime": "3"},
+        "utc": "now",
+        "device": "d",
+        "load": 0,
+        "command": "c",
+    }
     costs, acceptance = [measured()], recorded_acceptance()
     projection = project(costs, acceptance)
     text = "\n".join(report(models, costs, projection, acceptance, origin))
     assert "PROJECTION: the costs are of random weights in the shape of big" in text
+    assert "as2d 1, Runtime 3, now" in text
     assert "measured on 25% of its audio" in text
     assert "big-shape needs 0.2 GB on disk, 2.0 GB of memory" in text
     assert f"the profile's choice: as2d-{projection.chosen.cap}, target on 2" in text

@@ -93,7 +93,9 @@ def test_there_is_one_row_per_mode_window_and_repeat_with_its_provenance(kept):
         origin = row["provenance"]
         assert origin["target"]["files"]
         assert origin["drafters"][0]["threads"] == 1
-        assert {"as2d", "commit", "plugins", "device", "os", "python", "mnn", "utc", "budget"} <= set(origin)
+        assert {"as2d", "commit", "plugins", "device", "os", "python", "runtimes", "utc", "budget"} <= set(
+            origin
+        )
 
 
 def test_the_replay_judges_every_choice_against_the_oracle(kept):
@@ -171,31 +173,31 @@ def test_a_drafter_that_always_dies_costs_only_speed(as2d, scripted, sound):
         (["a.wav", "--language", "klingon"], "klingon"),
     ],
 )
-def test_what_makes_no_sense_is_refused_before_anything_is_loaded(as2d, scripted, arguments, said):
-    run = as2d("bench", *arguments)
+def test_what_makes_no_sense_is_refused_before_anything_is_loaded(refused, scripted, arguments, said):
+    run = refused("bench", *arguments)
     assert run.code in {2, 3}
     assert said in run.err
 
 
 @pytest.mark.parametrize("option", ["-o", "--html", "--trace"])
 def test_a_file_that_cannot_be_written_is_told_before_anything_is_measured(
-    as2d, scripted, sound, tmp_path, option
+    refused, scripted, sound, tmp_path, option
 ):
-    run = as2d("bench", sound(), option, tmp_path / "no" / "file")
+    run = refused("bench", sound(), option, tmp_path / "no" / "file")
     assert (run.code, run.out) == (1, "")
     assert "file: cannot be written" in run.err
 
 
-def test_a_pipe_that_nobody_reads_takes_no_rows(as2d, scripted, sound, tmp_path):
+def test_a_pipe_that_nobody_reads_takes_no_rows(refused, scripted, sound, tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    run = as2d("bench", sound(), "-o", tmp_path / "pipe")
+    run = refused("bench", sound(), "-o", tmp_path / "pipe")
     assert (run.code, run.out) == (1, "")
     assert "pipe: cannot be written" in run.err
 
 
 @pytest.mark.parametrize("option", ["--html", "--trace"])
-def test_a_pipe_or_a_device_is_not_replaced_by_a_page(as2d, scripted, sound, tmp_path, option):
+def test_a_pipe_or_a_device_is_not_replaced_by_a_page(refused, scripted, sound, tmp_path, option):
     os.mkfifo(tmp_path / "pipe")
-    run = as2d("bench", sound(), option, tmp_path / "pipe")
+    run = refused("bench", sound(), option, tmp_path / "pipe")
     assert (run.code, run.out) == (1, "")
     assert "pipe: cannot be written: it is a pipe or a device" in run.err

@@ -1,7 +1,7 @@
 """`as2d profile`: pairs measured on this device, shown as text and as JSON, and forgotten."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 from as2d_cli.cli.commands.profile import app
 from as2d_cli.domain.errors import RegistryError, RequestError
 from as2d_cli.profile import store
+from as2d_cli.profile.choice import DraftChoice
 from as2d_cli.profile.plan import DraftPlan
-from as2d_cli.profile.selection import Selection
 from as2d_cli.system import device
 
 KEY = {
@@ -59,7 +59,7 @@ def test_a_pair_is_measured_kept_and_shown(run, monkeypatch):
 
 def test_on_a_busy_machine_a_measurement_comes_with_a_warning(run, monkeypatch):
     monkeypatch.setattr(device, "is_quiet", lambda: False)
-    monkeypatch.setattr(Selection, "measured", lambda self, engine: DraftPlan(False, "no gain"))
+    monkeypatch.setattr(DraftChoice, "by_measurement", lambda self, engine: DraftPlan(False, "no gain"))
     measured = run("run", "--pair", "pair")
     assert measured.stdout == "pair: no gain\n"
     assert "other work is running on this machine" in measured.stderr
@@ -74,7 +74,7 @@ def test_an_unknown_pair_is_refused_before_anything_is_measured(run):
 def test_the_text_tells_what_the_profile_holds(run, stored):
     lines = run("show").stdout.splitlines()
     assert lines[0] == "big/a1 + small/b2, threads 2+1"
-    assert lines[1].endswith(" on toaster, 2 CPUs, MNN 3.6.1")
+    assert lines[1].endswith(" on toaster, 2 CPUs, mnn 3.6.1")
     steps = "2: 5.8, 5: 8.5, 8: 11.2, 16: 18.4, 24: 25.6 ms by rows"
     assert lines[2:5] == [
         f"  target: window 600 ms, step {steps}",
@@ -86,7 +86,7 @@ def test_the_text_tells_what_the_profile_holds(run, stored):
         f"  both at once, target's passes on 2 threads: window 1.50x the time, step {busy}, drafter 1.50x"
     )
     assert lines[6].startswith("  both at once, target's passes on 1 threads: window 1.20x the time")
-    assert lines[7:] == [f"  {stored.budget.reason}"]
+    assert lines[7:] == [f"  {stored.plan.reason}"]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,9 @@ def test_the_text_tells_how_exact_the_rows_are(run, pair_costs, invariant, epsil
 
 
 def test_json_is_the_whole_profile(run, stored):
-    assert json.loads(run("show", "--json").stdout) == json.loads(json.dumps(asdict(stored)))
+    shown = json.loads(run("show", "--json").stdout)
+    assert shown == json.loads(json.dumps(stored.as_dict()))
+    assert shown["budget"]["reason"] == stored.plan.reason
 
 
 def test_names_cannot_steer_a_terminal(run, stored):

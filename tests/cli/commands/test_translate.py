@@ -82,15 +82,15 @@ def test_english_is_written_down_with_whatever_drafter(as2d, monoglot, sound):
         (["--compare"], "--compare does nothing without a drafter, and 'hearer' cannot translate"),
     ],
 )
-def test_what_cannot_be_translated_is_refused_in_one_line(as2d, monoglot, sound, arguments, said):
-    ended = as2d("translate", sound("a.wav"), *arguments)
+def test_what_cannot_be_translated_is_refused_in_one_line(refused, monoglot, sound, arguments, said):
+    ended = refused("translate", sound("a.wav"), *arguments)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.splitlines()[0].startswith(f"as2d: error: {said}")
     assert len(ended.err.splitlines()) == 2
 
 
-def test_a_model_that_writes_english_only_says_so(as2d, scripted, sound):
-    ended = as2d("translate", sound("a.wav"), "--to", "german")
+def test_a_model_that_writes_english_only_says_so(refused, scripted, sound):
+    ended = refused("translate", sound("a.wav"), "--to", "german")
     assert (ended.code, ended.out) == (2, "")
     assert "as2d: error: model 'speaker' does not translate to german" in ended.err
     assert "hint: it translates to: english" in ended.err

@@ -6,13 +6,13 @@ import pytest
 
 from as2d_cli.batch.request import ClusterChoice
 from as2d_cli.cli.options.parameters import BatchOptions
-from as2d_cli.cli.options.request import batch_request, read_list
+from as2d_cli.cli.options.request import read_list, read_request
 from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.domain.errors import RequestError
 
 
 def request(scripted, **options):
-    return batch_request(BatchOptions(files=["a.wav"], given=frozenset(options), **options))[0]
+    return read_request(BatchOptions(files=["a.wav"], given=frozenset(options), **options))[0]
 
 
 def test_nothing_said_of_drafts_leaves_it_to_the_device(scripted):
@@ -77,7 +77,7 @@ def test_what_is_no_budget_is_refused_with_the_range(scripted, text):
 
 def test_the_context_becomes_an_option_of_the_target_alone(monkeypatch):
     monkeypatch.delenv("AS2D_MODELS", raising=False)
-    asked = request(None, context="fitted")
+    asked = request(None, model_options={"context": "fitted"})
     assert asked.target.options["context"] == "fitted"
     assert "context" not in asked.drafter.options
     assert request(None).target.options.get("context") is None
@@ -86,7 +86,8 @@ def test_the_context_becomes_an_option_of_the_target_alone(monkeypatch):
 def test_a_context_makes_outputs_of_another_one_stale(monkeypatch):
     monkeypatch.delenv("AS2D_MODELS", raising=False)
     kept, changed = (
-        request(None, output_format="txt", **context).recipes() for context in ({}, {"context": "fitted"})
+        request(None, output_format="txt", model_options=chosen).recipes()
+        for chosen in ({}, {"context": "fitted"})
     )
     assert kept["txt"] != changed["txt"]
 
@@ -96,7 +97,7 @@ def test_a_context_makes_outputs_of_another_one_stale(monkeypatch):
 )
 def test_a_context_that_does_not_exist_or_not_for_the_model_is_refused(scripted, context, message):
     with pytest.raises(RequestError, match=message):
-        request(scripted, context=context)
+        request(scripted, model_options={"context": context})
 
 
 def test_where_to_run_is_this_machine_unless_ray_is_asked_for(scripted):

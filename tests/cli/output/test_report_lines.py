@@ -90,13 +90,13 @@ CHOSEN = DraftPlan(
 )
 
 
-def budget_line(**given):
-    report = RunReport("speaker", "hearer", budget=CHOSEN, stats=DecodeStats(wall_s=8.1), **given)
+def plan_line(**given):
+    report = RunReport("speaker", "hearer", plan=CHOSEN, stats=DecodeStats(wall_s=8.1), **given)
     return next(line for line in lines_of(report) if line.startswith("chosen for this device"))
 
 
 def test_what_was_predicted_stands_beside_what_was_measured():
-    assert budget_line(predicted_plain_s=10.0) == (
+    assert plan_line(predicted_plain_s=10.0) == (
         "chosen for this device: hearer, up to 7 draft tokens per step, passes on 1 thread: "
         "drafts would save 20%; predicted 7.5 s, without drafts 10.0 s, measured 8.1 s"
     )
@@ -106,7 +106,7 @@ def test_without_drafts_only_plain_decoding_was_predicted():
     report = RunReport(
         "speaker",
         "hearer",
-        budget=DraftPlan(False, "drafts would cost 20%"),
+        plan=DraftPlan(False, "drafts would cost 20%"),
         stats=DecodeStats(wall_s=10.4),
         predicted_plain_s=10.0,
     )
@@ -117,7 +117,7 @@ def test_without_drafts_only_plain_decoding_was_predicted():
 
 
 def test_drafts_that_were_stopped_are_told_of():
-    assert budget_line(predicted_plain_s=10.0, paused_windows=32).endswith(
+    assert plan_line(predicted_plain_s=10.0, paused_windows=32).endswith(
         "; 32 windows without drafts, which had come to cost time"
     )
-    assert "windows without drafts" not in budget_line()
+    assert "windows without drafts" not in plan_line()

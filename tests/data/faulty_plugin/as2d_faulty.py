@@ -27,10 +27,8 @@ from pathlib import Path
 
 import numpy as np
 
-from as2d_cli.decoding.protocols import DraftToken
-from as2d_cli.domain.errors import As2dError
 from as2d_cli.engine.slots import DRAFT_CAPACITY, Slots
-from as2d_cli.models.hookspecs import hookimpl
+from as2d_cli.plugin import As2dError, DraftToken, hookimpl
 from as2d_cli.testing import ScriptedSession
 from as2d_scripted import Script, ScriptedDrafter, ScriptedTarget, ScriptedTokenizer
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from as2d_cli.models.hookspecs import hookimpl
+from as2d_cli.plugin import hookimpl
 from as2d_cli.testing import ScriptedSession
 from as2d_scripted import Script, ScriptedTarget
 

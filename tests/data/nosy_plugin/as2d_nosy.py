@@ -2,7 +2,7 @@
 
 import os
 
-from as2d_cli.models.hookspecs import hookimpl
+from as2d_cli.plugin import hookimpl
 from as2d_scripted import Script, ScriptedTarget
 
 

@@ -3,7 +3,7 @@
 import os
 import signal
 
-from as2d_cli.models.hookspecs import hookimpl
+from as2d_cli.plugin import hookimpl
 from as2d_scripted import Script, ScriptedTarget
 
 

@@ -7,8 +7,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-from as2d_cli.domain.errors import ModelError
-from as2d_cli.models.hookspecs import hookimpl
+from as2d_cli.plugin import ModelError, hookimpl
 
 CONVERTER_VERSION = "7"
 LOADING_OPTIONS = frozenset({"voice"})

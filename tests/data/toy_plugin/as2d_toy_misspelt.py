@@ -1,4 +1,4 @@
-from as2d_cli.models.hookspecs import hookimpl
+from as2d_cli.plugin import hookimpl
 
 
 @hookimpl

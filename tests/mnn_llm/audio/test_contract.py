@@ -10,7 +10,7 @@ from as2d_cli.domain.types import Request
 from as2d_cli.testing import Case, DrafterContract, TargetContract
 from as2d_mnn_llm.audio.drafter import AudioDrafter
 from as2d_mnn_llm.audio.target import AudioTarget
-from as2d_mnn_llm.export.qwen3_asr_convert import convert
+from as2d_mnn_llm.checkpoints.qwen3_asr import convert
 
 STAND_INS = Path(__file__).parents[2] / "data" / "stand_ins"
 

@@ -18,14 +18,15 @@ from as2d_cli.decoding import EMPTY, Aligner, FixedBudget, decode
 from as2d_cli.decoding.protocols import END
 from as2d_cli.domain.errors import ModelError, RequestError
 from as2d_cli.domain.types import Request
-from as2d_mnn_llm.audio import checkpoints, qwen3_asr
+from as2d_mnn_llm.audio import qwen3_asr
 from as2d_mnn_llm.audio.drafter import AudioDrafter
 from as2d_mnn_llm.audio.family import instruction
 from as2d_mnn_llm.audio.model import FEATURES, family_of
 from as2d_mnn_llm.audio.spliced import SplicedEngine
 from as2d_mnn_llm.audio.target import AudioTarget
+from as2d_mnn_llm.checkpoints import convert as checkpoints
+from as2d_mnn_llm.checkpoints.qwen3_asr import convert
 from as2d_mnn_llm.engine import Engine
-from as2d_mnn_llm.export.qwen3_asr_convert import convert
 from as2d_mnn_llm.hub_tokenizer import load_hub_tokenizer, take_tokenizer
 
 DATA = Path(__file__).parents[2] / "data"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from as2d_cli.domain.errors import ModelError
-from as2d_mnn_llm.export.export import decoder_weights
+from as2d_mnn_llm.export.decoder import decoder_weights
 from as2d_mnn_llm.gguf.file import GgufFile
 from as2d_mnn_llm.gguf.model import GgufWeights, read_shape
 

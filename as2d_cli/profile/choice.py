@@ -1,0 +1,143 @@
+"""Answers "why no drafts?": whether a run has a drafter, which one and with what plan, and for what reason.
+
+The reason is `DraftPlan.reason`. It comes from this device's profile of the pair (`store`), from measuring
+the pair (`measure_pair`), or from what kept it from being measured. Whether drafts still pay while the run
+goes on is the guard's question (`guard`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from as2d_cli.decoding.controller import MAX_CANDIDATES
+from as2d_cli.domain.errors import ModelError, OutputError
+from as2d_cli.engine.engine import Engine, EngineSettings
+from as2d_cli.engine.measure import PairCosts, peak_bytes
+from as2d_cli.engine.messages import ModelRef
+from as2d_cli.models import loader
+from as2d_cli.profile import store
+from as2d_cli.profile.measure_pair import measure_pair
+from as2d_cli.profile.plan import DraftPlan, best_of, of_threads, within
+from as2d_cli.system.device import fixed_work_ms, is_quiet
+
+_DRIFT = 1.3
+"""How much slower or faster than when it was measured a device may be before its profile is rescaled."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftChoice:
+    """Chooses between drafters and plain decoding, within the limits of a run.
+
+    Before the models are loaded, `by_profiles` chooses by what is stored. If that is nothing,
+    `by_first_measurement` measures the loaded pair.
+    """
+
+    settings: EngineSettings
+    """Target, first choice of a drafter, and how to decode."""
+    others: Sequence[ModelRef] = ()
+    """Further drafters, used where their profile says that they are better."""
+    memory_limit_bytes: int | None = None
+    note: Callable[[str], None] = lambda _: None
+
+    def by_profiles(self) -> tuple[EngineSettings, DraftPlan | None]:
+        """Return settings that follow the best plan of the stored profiles, and that plan.
+
+        Without a profile of the first drafter nothing is decided: the same settings, and None.
+        """
+        target, first = self.settings.target, self.settings.drafter
+        if first is None:
+            return self.settings, None
+        candidates = [
+            (drafter, profile)
+            for drafter in (first, *self.others)
+            if (profile := self._stored(target, drafter)) is not None
+        ]
+        if not candidates or candidates[0][0] is not first:
+            return self.settings, None
+        now_ms = fixed_work_ms()
+        rescaled = [(drafter, self._rescaled(profile, now_ms)) for drafter, profile in candidates]
+        plan = best_of([self._plan(drafter, profile) for drafter, profile in rescaled])
+        for drafter, profile in rescaled:
+            if drafter.entry.name == plan.drafter:
+                return with_plan(replace(self.settings, drafter=drafter), plan, profile.costs), plan
+        return replace(self.settings, drafter=None), plan
+
+    def by_first_measurement(self, engine: Engine) -> DraftPlan:
+        """Choose for a pair that has no profile: measure it, unless the machine has no time for that now.
+
+        A machine that is busy before or after gives figures that are of no use later, and no sign that drafts
+        would pay: then plain decoding it is, and the next run tries again; so, too, if a process ends.
+        A drafter in the target's process takes no time worth measuring: its drafts are always welcome.
+        """
+        drafter = self.settings.drafter
+        if drafter is not None and loader.drafts_inside(drafter.entry):
+            reason = "this drafter takes next to no time"
+            return DraftPlan(True, reason, drafter.entry.name, MAX_CANDIDATES)
+        if not is_quiet():
+            engine.drop_drafter()
+            return DraftPlan(False, "the machine is too busy to measure what drafts are worth")
+        self.note("measuring, once, what drafts are worth on this device: about 20 s")
+        try:
+            costs = measure_pair(engine)
+            if is_quiet(after_work=True):
+                return self._keep_and_apply(costs, engine)
+            self.note("the machine became busy meanwhile: measured again in the next run")
+        except OutputError as error:
+            self.note(f"the profile is not kept: {error.message}")
+        except ModelError as error:
+            self.note(error.message)
+        engine.drop_drafter()
+        return DraftPlan(False, "what drafts are worth could not be measured")
+
+    def by_measurement(self, engine: Engine) -> DraftPlan:
+        """Measure the pair in `engine`, however busy the machine; keep its profile and go on as planned.
+
+        Raises `ModelError` if there is no drafter at work, or a process ends; `OutputError` if the
+        profile cannot be written.
+        """
+        return self._keep_and_apply(measure_pair(engine), engine)
+
+    def _keep_and_apply(self, costs: tuple[PairCosts, ...], engine: Engine) -> DraftPlan:
+        """Store what was measured, and let the engine go on by what follows from it."""
+        target, drafter = self.settings.target, self.settings.drafter
+        if drafter is None:
+            raise ModelError("there is no drafter to measure")
+        plan = self._plan(drafter, store.store(store.profile_key(target, drafter), costs))
+        if plan.drafting:
+            engine.decode_as(replace(with_plan(self.settings, plan, costs).decode, name="measured"))
+            engine.share_threads(plan.decode_threads)
+        else:
+            engine.drop_drafter()
+        return plan
+
+    def _stored(self, target: ModelRef, drafter: ModelRef) -> store.Profile | None:
+        return store.load(store.profile_key(target, drafter), self.note)
+
+    def _rescaled(self, profile: store.Profile, now_ms: float) -> store.Profile:
+        """Return the profile of a device that takes `now_ms` for the fixed work; a little drift is none."""
+        drift = now_ms / profile.fixed_work_ms
+        if 1 / _DRIFT <= drift <= _DRIFT:
+            return profile
+        self.note(f"this device takes {drift:.2f} times as long as when it was measured: rescaled")
+        return profile.scaled(drift)
+
+    def _plan(self, drafter: ModelRef, profile: store.Profile) -> DraftPlan:
+        """Return the profile's plan within the memory limit, with the drafter's name."""
+        limit = self.memory_limit_bytes
+        left = None if limit is None else limit - peak_bytes()
+        plan = within(profile.plan, profile.costs[0], left)
+        return replace(plan, drafter=drafter.entry.name if plan.drafting else None)
+
+
+def with_plan(settings: EngineSettings, plan: DraftPlan, splits: Sequence[PairCosts]) -> EngineSettings:
+    """Return settings that draft as planned, from the costs of the pair by threads of the target's passes."""
+    costs = of_threads(splits, plan.decode_threads)
+    decode = replace(
+        settings.decode,
+        cap=plan.cap,
+        idle_ms=costs.target.step_ms(),
+        busy_ms=costs.target_busy.step_ms(),
+    )
+    target = replace(settings.target, decode_threads=plan.decode_threads)
+    return replace(settings, target=target, decode=decode)

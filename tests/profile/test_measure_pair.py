@@ -1,0 +1,69 @@
+"""Measuring a pair through the same protocols that decoding uses, alone and both at once."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from as2d_cli.domain.errors import ModelError
+from as2d_cli.domain.types import Request, Window
+from as2d_cli.engine.engine import Engine
+from as2d_cli.engine.scheduler import WindowTask
+from as2d_cli.profile import measure_pair as measure_pair_module
+from as2d_cli.profile.measure_pair import measure_pair
+
+
+def test_an_engine_without_a_drafter_cannot_be_measured(settings):
+    with Engine(settings()) as engine, pytest.raises(ModelError, match="no drafter to measure"):
+        measure_pair(engine)
+
+
+def test_a_drafter_that_fails_while_measured_says_why(settings):
+    with (
+        Engine(settings({"encode_ms": 5.0}, {"fail_at": 3})) as engine,
+        pytest.raises(ModelError, match="fails before token 3"),
+    ):
+        measure_pair(engine)
+
+
+def test_a_slow_drafter_of_a_slow_target_is_waited_for(settings, monkeypatch):
+    monkeypatch.setattr(measure_pair_module, "_LEAST_PATIENCE_S", 0.1)
+    with Engine(settings({"encode_ms": 300.0}, {"start_delay_ms": 200.0})) as engine:
+        assert measure_pair(engine)[0].drafter.encode_ms >= 200
+
+
+def test_a_target_that_dies_while_measured_is_back_for_the_first_window(settings):
+    with Engine(settings({"exit_at": 60}, {})) as engine:
+        before = engine.process_ids[0]
+        with pytest.raises(ModelError, match="ended with code 70 while measured"):
+            measure_pair(engine)
+        assert engine.process_ids[0] != before
+
+
+def test_a_pair_with_threads_to_spare_is_measured_both_ways_and_left_as_chosen(settings):
+    pair = settings({"encode_ms": 5.0, "step_ms": 1.0}, {})
+    pair = replace(pair, target=replace(pair.target, threads=3))
+    with Engine(pair) as engine:
+        before = engine.process_ids
+        costs = measure_pair(engine)
+        assert [own.decode_threads for own in costs] == [3, 2]
+        assert costs[0].target.encode_ms == costs[1].target.encode_ms
+        assert engine.process_ids[0] != before[0]
+        assert engine.process_ids[1] == before[1]
+
+
+def test_a_pair_that_reads_can_be_measured(settings):
+    reads = settings({"step_ms": 1.0, "listens": False}, {"listens": False})
+    with Engine(reads) as engine:
+        (costs,) = measure_pair(engine)
+    assert costs.target.row_invariant
+    assert costs.target.step_ms()[1] >= 1.0
+
+
+def test_a_target_that_fails_when_it_is_measured_fails_no_window(settings):
+    with Engine(settings({"fail_at": 150}, {})) as engine:
+        with pytest.raises(ModelError, match="failed while it was measured"):
+            measure_pair(engine)
+        silence = Window(0, 0, np.zeros(16000, np.float32))
+        (outcome,) = engine.run([WindowTask(0, silence, Request())])
+    assert outcome.result is not None
