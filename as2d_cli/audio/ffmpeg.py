@@ -25,6 +25,8 @@ _SAMPLE_KINDS = {
     for name, kind in {"u8": "u1", "s16": "i2", "s32": "i4", "s64": "i8", "flt": "f4", "dbl": "f8"}.items()
 }
 """FFmpeg's packed sample formats."""
+_NO_NAME = "NONE"
+"""Of channels without a layout."""
 _MAX_DEMUX_ERRORS = 64
 _DURATION_IS_END = {"matroska,webm", "nut", "ogg", "asf"}
 """Containers whose duration is the time of their end; that of others is a length."""
@@ -104,7 +106,7 @@ class AvReader:
         for packet in self._packets():
             try:
                 frames = [frame for frame in packet.decode() if frame.samples and frame.sample_rate]
-                decoded = [(_as_float(frame), frame.sample_rate) for frame in frames]
+                decoded = [_chunk(frame) for frame in frames]
             except (av.error.FFmpegError, ValueError):
                 self._failures += 1
                 continue
@@ -128,11 +130,18 @@ class AvReader:
         self._container.close()
 
 
-def _as_float(frame: av.AudioFrame) -> NDArray[np.float32]:
+def _chunk(frame: av.AudioFrame) -> Chunk:
+    """Return a decoded frame. Raises ValueError if it is broken."""
+    names = tuple(channel.name for channel in frame.layout.channels)
+    layout = () if _NO_NAME in names else names
+    return Chunk(_as_float(frame, len(names)), frame.sample_rate, layout)
+
+
+def _as_float(frame: av.AudioFrame, channels: int) -> NDArray[np.float32]:
     """Return a decoded frame as (n_frames, n_channels), full scale at 1. Raises ValueError if broken."""
     # Not frame.to_ndarray() or frame.planes: from 8 channels up these look for planes that do not exist, at
     # which PyAV 19 raises.
-    kind, channels = _SAMPLE_KINDS[frame.format.packed.name], len(frame.layout.channels)
+    kind = _SAMPLE_KINDS[frame.format.packed.name]
     if frame.format.is_planar:
         data = np.stack([_plane(frame, index, kind, frame.samples) for index in range(channels)], axis=1)
     else:

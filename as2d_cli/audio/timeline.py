@@ -59,7 +59,7 @@ class Timeline:
             self._last_offset_s = time_s - self._decoded_s
         self._last_s = time_s
         offset_s, at_s = self._last_offset_s, self._decoded_s
-        self._decoded_s += len(chunk[0]) / chunk[1]
+        self._decoded_s += len(chunk.samples) / chunk.rate
         if not self._waiting and abs(offset_s - self._offset_s) <= _TOLERANCE_S:
             yield chunk
             return
@@ -83,7 +83,7 @@ class Timeline:
     def _next(self) -> Iterator[Chunk]:
         late_s = self._lateness_s()
         frame = self._waiting.popleft()
-        samples, rate = frame.chunk
+        samples, rate, layout = frame.chunk
         if late_s > _TOLERANCE_S:
             yield from self._silence(late_s, frame)
         elif late_s < -_TOLERANCE_S:
@@ -91,7 +91,7 @@ class Timeline:
             self._offset_s -= (len(samples) - len(kept)) / rate
             samples = kept
         if len(samples):
-            yield samples, rate
+            yield Chunk(samples, rate, layout)
 
     def _lateness_s(self) -> float:
         """Return by how much the next frame begins later than the audio yielded so far ends."""
@@ -110,11 +110,10 @@ class Timeline:
             self.gaps.first_s = self.gaps.first_s or before.time_s - seconds - (self._origin_s or 0.0)
             self.gaps.count += 1
             self.gaps.total_s += seconds
-        samples, rate = before.chunk
-        rate, n_channels = (rate, samples.shape[1]) if seconds < 1.0 else (SAMPLE_RATE_HZ, 1)
-        left = round(seconds * rate)
-        self._offset_s += left / rate
-        block = np.zeros((min(left, _BLOCK_S * rate), n_channels), np.float32)
+        kind = before.chunk if seconds < 1.0 else Chunk(np.empty((0, 1), np.float32), SAMPLE_RATE_HZ)
+        left = round(seconds * kind.rate)
+        self._offset_s += left / kind.rate
+        block = np.zeros((min(left, _BLOCK_S * kind.rate), kind.samples.shape[1]), np.float32)
         while left > 0:
-            yield block[:left], rate
+            yield kind._replace(samples=block[:left])
             left -= len(block)

@@ -336,7 +336,7 @@ def test_doubles_that_no_float_can_hold_are_no_warning_of_numpy():
     doubles[[100, 200]] = 1e300, -1e300
     doubles.view(np.uint64)[300] = 0x7FF0000000000001  # a signalling NaN
     chunks = AvReader(io.BytesIO(encoded(doubles, subtype="DOUBLE"))).chunks()
-    samples = np.concatenate([block for block, _ in chunks])[:, 0]
+    samples = np.concatenate([chunk.samples for chunk in chunks])[:, 0]
     assert np.flatnonzero(~np.isfinite(samples)).tolist() == [100, 200, 300]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from as2d_cli.audio.readers import Chunk
 from as2d_cli.audio.stream import open_audio
 from as2d_cli.audio.timeline import Timeline
 
@@ -158,10 +159,10 @@ def placed(times_s, origin_s=0.0):
     """Return what a timeline makes of frames whose samples hold their number plus one, and its length."""
     timeline, chunks = Timeline(origin_s), []
     for number, time_s in enumerate(times_s):
-        chunks += timeline.placed((np.full((320, 1), number + 1, np.float32), 16_000), time_s)
+        chunks += timeline.placed(Chunk(np.full((320, 1), number + 1, np.float32), 16_000), time_s)
     chunks += timeline.rest()
-    assert all(len(samples) <= 160_000 for samples, _ in chunks)
-    return np.concatenate([samples[:, 0] for samples, _ in chunks]), timeline
+    assert all(len(chunk.samples) <= 160_000 for chunk in chunks)
+    return np.concatenate([chunk.samples[:, 0] for chunk in chunks]), timeline
 
 
 def begins_s(samples, number):
