@@ -173,7 +173,7 @@ def open_session(asked: BatchRequest, display: Display) -> Iterator[Session]:
         plan = models.choose_plan()
         guard = DraftGuard(plan.plain) if plan and plan.drafting and plan.plain else None
         compared = Compared(engine) if asked.compares else None
-        pipeline = Pipeline(engine, compared=compared, vad=asked.vad, guard=guard)
+        pipeline = Pipeline(engine, compared=compared, vad=asked.vad, guard=guard, choice=asked.audio_choice)
         load_s = time.perf_counter() - models.began
         yield Session(engine, pipeline, request, plan, models.drafter, load_s, guard, compared)
 
