@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import soundfile
 
-from as2d_cli.audio.protection import is_protected
+from as2d_cli.audio.headers.protection import is_protected
 from as2d_cli.audio.readers import (
     DEFAULT_LAYOUTS,
     Chunk,

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from as2d_cli.audio.containers import open_readers
 from as2d_cli.audio.downmix import Downmix
+from as2d_cli.audio.headers.wav import whole
 from as2d_cli.audio.readers import Chunk, Gaps, Track, UnreadableError
 from as2d_cli.audio.resampling import gathered, resampled
 from as2d_cli.audio.sources import open_file
 from as2d_cli.audio.tracks import NO_CHOICE, AudioChoice, described
-from as2d_cli.audio.wav_header import whole
 from as2d_cli.domain.errors import AudioError
 from as2d_cli.domain.types import SAMPLE_RATE_HZ, Samples
 
