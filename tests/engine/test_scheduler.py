@@ -44,7 +44,7 @@ class FakePair:
     def __init__(self, *script):
         self.target = SimpleNamespace(worker=Worker(script), survived=lambda: None)
         self.target_spec = SimpleNamespace(features=FeatureSpec(), vocab_size=10)
-        self.drafter = None
+        self.drafter, self.is_running = None, False
         streams = [DraftStream.in_memory(4) for _ in range(4)]
         layout = SimpleNamespace(specs=(FeatureSpec(),))
         self.slots = SimpleNamespace(layout=layout, stream=streams.__getitem__, put=lambda *_: None)
