@@ -111,23 +111,39 @@ class DraftChoice:
             engine.drop_drafter()
         return plan
 
+    def stored(self) -> dict[str, store.Profile]:
+        """Return the profiles that can be chosen by, by the drafter's name."""
+        drafters = [drafter for drafter in (self.settings.drafter, *self.others) if drafter is not None]
+        profiles = {drafter.entry.name: self._stored(self.settings.target, drafter) for drafter in drafters}
+        return {name: profile for name, profile in profiles.items() if profile is not None}
+
     def _stored(self, target: ModelRef, drafter: ModelRef) -> store.Profile | None:
         return store.load(store.profile_key(target, drafter), self.note)
 
     def _rescaled(self, profile: store.Profile, now_ms: float) -> store.Profile:
         """Return the profile of a device that takes `now_ms` for the fixed work; a little drift is none."""
-        drift = now_ms / profile.fixed_work_ms
-        if 1 / _DRIFT <= drift <= _DRIFT:
+        factor = drift(profile, now_ms)
+        if factor == 1:
             return profile
-        self.note(f"this device takes {drift:.2f} times as long as when it was measured: rescaled")
-        return profile.scaled(drift)
+        self.note(f"this device takes {factor:.2f} times as long as when it was measured: rescaled")
+        return profile.scaled(factor)
 
     def _plan(self, drafter: ModelRef, profile: store.Profile) -> DraftPlan:
         """Return the profile's plan within the memory limit, with the drafter's name."""
         limit = self.memory_limit_bytes
         left = None if limit is None else limit - peak_bytes()
         plan = within(profile.plan, profile.costs[0], left)
+        if plan.drafting and (loss := profile.record.loss):
+            plan = plan.refused(
+                f"in earlier runs drafts cost {loss:.0%} of the time here: no further try for a week"
+            )
         return replace(plan, drafter=drafter.entry.name if plan.drafting else None)
+
+
+def drift(profile: store.Profile, now_ms: float) -> float:
+    """Return how much longer this device takes than when it was measured, by `now_ms` for the fixed work."""
+    factor = now_ms / profile.fixed_work_ms
+    return 1.0 if 1 / _DRIFT <= factor <= _DRIFT else factor
 
 
 def with_plan(settings: EngineSettings, plan: DraftPlan, splits: Sequence[PairCosts]) -> EngineSettings:
