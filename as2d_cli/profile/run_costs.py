@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median, quantiles
+from statistics import median
 
 from as2d_cli.domain.types import WINDOW_S, DecodeStats
 from as2d_cli.profile.plan import PART, PlainCosts
@@ -14,7 +14,7 @@ RECENT = 8
 _WHOLE_S = 0.8 * WINDOW_S
 """Audio of a window whose encoding can be compared with the profile's, which is of a whole window."""
 _ENOUGH = 2
-"""Undrafted windows, the first not counted, before they say anything about a profile."""
+"""Undrafted windows before they say anything about a profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,10 @@ class RunCosts:
 
         Lower quartiles are compared, as profiles hold them.
         """
-        passes, whole = self._plain[1:], self._whole[1:]
-        pairs = [(_low([s.verify_s * 1e3 / s.steps for s in passes if s.steps]), predicted.token_ms)]
-        pairs += [(_low([s.encode_s * 1e3 for s in whole]), predicted.encode_ms)]
+        pairs = [
+            (_low([own.verify_s * 1e3 / own.steps for own in self._plain if own.steps]), predicted.token_ms),
+            (_low([own.encode_s * 1e3 for own in self._whole]), predicted.encode_ms),
+        ]
         return any(seen and not 1 / factor <= seen / expected <= factor for seen, expected in pairs)
 
     def sums(self) -> DraftSums:
@@ -100,4 +101,4 @@ def _token_ms(stats: DecodeStats) -> float:
 
 def _low(values: Sequence[float]) -> float | None:
     """Return the lower quartile, None of too few values."""
-    return quantiles(values, n=4, method="inclusive")[0] if len(values) >= _ENOUGH else None
+    return sorted(values)[len(values) // 4] if len(values) >= _ENOUGH else None

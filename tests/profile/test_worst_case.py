@@ -218,7 +218,7 @@ def test_a_wrong_profile_costs_a_run_hardly_more_than_plain_decoding(pair_costs,
 
 def test_a_profile_taken_under_load_is_found_out_in_a_few_windows(pair_costs):
     costs = pair_costs(500.0, 3.0, 1.6)
-    profile = rows(1)(costs, 5.0)
+    profile = FIGURES["target"](costs, 5.0)
     plan = plan_drafts([profile])
     assert run(good, costs, plan, profile, windows=60, guarded=False).cost > 1.1
     ran = run(good, costs, plan, profile, windows=60)
