@@ -25,7 +25,7 @@ _PATIENCE = 16
 _RECENT = 16
 """Drafted windows that are judged, at most."""
 _PROBE_SHARE = 0.01
-"""Share of the time that undrafted windows may cost where drafts pay."""
+"""Share of the time that undrafted windows may cost where drafts pay, and trials where they do not."""
 _MIN_GAP = 4
 """Drafted windows between two undrafted ones, at least."""
 _SWITCH = 1.0
@@ -96,8 +96,7 @@ class DraftGuard:
         """Return after how many drafted windows one goes without: the more drafts save, the more it costs."""
         if not self._drafted:
             return inf
-        spent, plain = self._compared()
-        cost = max(0.0, sum(plain) / sum(spent) - 1) + self._switch
+        cost = max(0.0, 1 / (1 + self._loss()) - 1) + self._switch
         return max(_MIN_GAP, cost / _PROBE_SHARE)
 
     def observe(self, stats: DecodeStats, *, drafted: bool, audio_s: float) -> bool:
@@ -110,24 +109,33 @@ class DraftGuard:
         if not self._drafted or not self._loses():
             self._left, self._is_trying = 0, False
             return False
+        self._begin_pause()
+        return True
+
+    def _begin_pause(self) -> None:
+        """Leave out drafts for longer than the last time, and the longer the more they have cost."""
+        self._left = min(max(self._pause, round(self._loss() / _PROBE_SHARE)), _MAX_PAUSE)
+        self._pause = min(_LONGER * self._pause, _MAX_PAUSE)
+        self._is_trying = False
         self._drafted.clear()
         self._opening.clear()
-        self._is_trying = False
-        self._left = self._pause
-        self._pause = min(_LONGER * self._pause, _MAX_PAUSE)
-        return True
 
     def _compared(self) -> tuple[list[float], list[float]]:
         """Return what each recent drafted window took, and what it would have taken plainly, seconds."""
         costs = self.costs.plain()
         return [stats.wall_s for stats in self._drafted], [costs.window_s(stats) for stats in self._drafted]
 
+    def _loss(self) -> float:
+        """Return how much longer recent drafted windows took, as a share of what they would have plainly."""
+        spent, plain = self._compared()
+        return sum(spent) / sum(plain) - 1
+
     def _loses(self) -> bool:
         """Tell whether drafts cost time: surely, or much, or in the one window that tried them again."""
-        spent, plain = self._compared()
-        loss = sum(spent) / sum(plain) - 1
+        loss = self._loss()
         if self._is_trying:
             return loss >= 0
+        spent, plain = self._compared()
         costs, undrafted = self.costs.plain(), self.costs.recent_plain
         groups = [
             [took / alone for took, alone in zip(spent, plain, strict=True)],
