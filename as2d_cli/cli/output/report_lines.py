@@ -86,7 +86,7 @@ def _doubts(report: RunReport) -> list[str]:
     lines = []
     if off > _FAR_APART or sums.dropped_profiles:
         done = "dropped, to be measured anew" if sums.dropped_profiles else "kept for now"
-        lines.append(f"the profile's prediction without drafts was {off:.1f}x off: it is {done}")
+        lines.append(f"the profile's prediction without drafts was {off:.1f}x off: the profile is {done}")
     if sums.paused_windows:
         windows = _count(sums.paused_windows, "window")
         lines.append(f"drafts were paused for {windows}, as they had come to cost time")
