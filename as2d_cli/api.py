@@ -31,14 +31,15 @@ from numpy.typing import NDArray
 from as2d_cli.audio.sources import samples_as_file
 from as2d_cli.batch.display import Display
 from as2d_cli.batch.inputs import find_inputs
-from as2d_cli.batch.local import LocalExecutor, local_executor
-from as2d_cli.batch.options import RunOptions, build_request
+from as2d_cli.batch.local import LocalExecutor, start_local
+from as2d_cli.batch.options import RunOptions, build_request, refuse_idle_overwrite, with_outputs
 from as2d_cli.batch.pipeline import FileWork
 from as2d_cli.batch.request import BatchRequest
 from as2d_cli.batch.run import BatchRun
 from as2d_cli.batch.session import Session, open_session
 from as2d_cli.batch.work import Executor, FileOutcome, StartExecutor
-from as2d_cli.domain.errors import RequestError
+from as2d_cli.domain.errors import ModelError, RequestError
+from as2d_cli.domain.languages import AUTO
 from as2d_cli.domain.types import Segment, Transcript
 from as2d_cli.system.addresses import located
 from as2d_cli.system.streams import fill_closed
@@ -69,6 +70,7 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     overwrite: bool = False,
     engine: str = "local",
     address: str | None = None,
+    note: Callable[[str], None] = _say_nothing,
     **model_options: str | None,
 ) -> Generator[FileOutcome, None, None]:
     """Transcribe audio files one after the other; yield what became of each as soon as it is known.
@@ -98,7 +100,7 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
         threads=threads,
         engine=engine,
         address=address,
-        note=_say_nothing,
+        note=note,
         **model_options,
     )
     with transcriber:
@@ -110,7 +112,8 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
 class Transcriber:
     """Models that are loaded once and transcribe any number of recordings. Use as a context manager.
 
-    They are loaded when they are first needed, or by `load`. One recording is transcribed at a time.
+    They are loaded when they are first needed, or by `load`. There is one recording, or one run of files, at
+    a time: another recording ends the one before; a run of files has to be finished or closed first.
     """
 
     def __init__(  # noqa: PLR0913 - one parameter per option of the command
@@ -145,14 +148,14 @@ class Transcriber:
         Raises `RequestError` for what makes no sense, `RegistryError` for an unknown model, `PluginError` for
         one whose plugin cannot be used.
         """
-        self._options = RunOptions(
+        options = RunOptions(
             given=frozenset(
                 name for name, value in (("drafter", drafter), ("address", address)) if value is not None
             ),
             model=model,
             drafter=drafter,
             model_options=model_options,
-            language=language or "auto",
+            language=language or AUTO,
             to=translate_to,
             prompt=prompt,
             hotwords=hotwords if isinstance(hotwords, str) else ", ".join(hotwords),
@@ -163,11 +166,12 @@ class Transcriber:
             engine=engine,
             address=address,
         )
-        self._request = build_request(self._options)
+        self._request = build_request(options)
         self._display = _Notes(note)
         self._stack = ExitStack()
         self._session: Session | None = None
         self._current: Transcription | None = None
+        self._has_run = False  # of files, that is not finished
 
     def load(self) -> None:
         """Fetch and load the models now. Raises `ModelError`, `PluginError` or `RequestError`."""
@@ -180,11 +184,10 @@ class Transcriber:
         (n_samples, n_channels). Raises `RequestError` for what is none of these, or on a cluster; what
         `load` raises; what is wrong with the recording is raised by the `Transcription`.
         """
-        if self._request.cluster is not None:
-            raise RequestError("a cluster takes files only", "use transcribe_files")
-        self._end_current()
         source = _source(audio, sample_rate_hz)
-        self._current = Transcription(self._loaded(), source, self._request)
+        session = self._loaded()
+        self._begin()
+        self._current = Transcription(session, source, self._request, self.close)
         return self._current
 
     def transcribe_files(
@@ -197,26 +200,27 @@ class Transcriber:
     ) -> Generator[FileOutcome, None, None]:
         """Transcribe files, folders and patterns, and write outputs; see the function `transcribe`."""
         given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-        written = output_formats.split(",") if isinstance(output_formats, str) else output_formats
-        options = replace(
-            self._options,
-            formats=tuple(written) if output_formats else (),
-            output_dir=None if output_dir is None else os.fspath(output_dir),
-            overwrite=overwrite,
-            given=self._options.given | ({"overwrite"} if overwrite else set()),
-        )
-        inputs = find_inputs([os.fspath(path) for path in given]).found
-        request = replace(build_request(options), inputs=inputs)
-        self._end_current()
-        fill_closed()
-        start = executor_for(request) if request.cluster else self._executor
-        yield from _ended_at_exit(BatchRun(request, self._display, start).run())
+        formats = output_formats.split(",") if isinstance(output_formats, str) else output_formats
+        folder = None if output_dir is None else os.fspath(output_dir)
+        request = with_outputs(self._request, formats if output_formats else (), folder, overwrite=overwrite)
+        if overwrite:
+            refuse_idle_overwrite(request)
+        request = replace(request, inputs=find_inputs([os.fspath(path) for path in given]).found)
+        self._begin()
+        self._has_run = True
+        try:
+            start = executor_for(request) if request.cluster else self._executor
+            fill_closed()
+            yield from _ended_at_exit(BatchRun(request, self._display, start).run())
+        except ModelError:
+            self.close()
+            raise
+        finally:
+            self._has_run = False
 
     def close(self) -> None:
         """Stop the models and free their memory; they are loaded anew when they are next needed."""
-        self._end_current()
-        self._session = None
-        self._stack.close()
+        self.__exit__(None, None, None)
 
     def __enter__(self) -> Transcriber:
         return self
@@ -224,9 +228,22 @@ class Transcriber:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        session, self._session = self._session, None
+        if session is not None and self._current is not None and not self._current.is_finished:
+            session.engine.close(at_once=True)  # nobody waits for what is in work
+        self._current = None
+        self._stack.__exit__(kind, error, trace)
+
+    def _begin(self) -> None:
+        """End the recording in work. Raises `RequestError` while a run of files is."""
+        if self._has_run:
+            raise RequestError("a run of files is not finished", "finish it, or close its generator")
+        if self._current is not None:
+            self._current.close()
 
     def _loaded(self) -> Session:
+        if self._request.cluster is not None:
+            raise RequestError("a cluster takes files only", "use transcribe_files")
         if self._session is None:
             fill_closed()
             self._session = self._stack.enter_context(open_session(self._request, self._display))
@@ -238,34 +255,34 @@ class Transcriber:
         """Start a run on the models that are kept."""
         return nullcontext(LocalExecutor(self._loaded()))
 
-    def _end_current(self) -> None:
-        if self._current is not None:
-            self._current.close()
-
 
 class Transcription:
     """One recording on its way: iterate it for its segments, each as soon as no later word can change it.
 
     `transcript` is all of it. Both raise `AudioError` if the recording cannot be read, `DecodeError` if a
-    window cannot be decoded, `ModelError` if the models cannot be kept alive, and `RequestError` once another
-    recording was begun before this one was finished.
+    window cannot be decoded, `ModelError` if the models cannot be kept alive, and `RequestError` once this
+    recording was ended before it was finished, as by beginning another one.
     """
 
-    def __init__(self, session: Session, source: Path | BinaryIO, request: BatchRequest) -> None:
-        """Begin; nothing is read before the first segment is asked for."""
-        self._session, self._request = session, request
+    def __init__(
+        self, session: Session, source: Path | BinaryIO, request: BatchRequest, lose: Callable[[], None]
+    ) -> None:
+        """Begin; nothing is read before the first segment is asked for. `lose` drops models that are dead."""
+        self._session, self._request, self._lose = session, request, lose
         self._events = session.pipeline.events([source], session.request)
         self._segmenter = Segmenter()
         self._segments: list[Segment] = []
         self._work: FileWork | None = None
-        self._is_finished = False
+        self.is_finished = False
+        """Whether all of it is known."""
 
     def __iter__(self) -> Iterator[Segment]:
         """Yield the segments, those that are known first; may be asked again."""
         given = 0
         while given < len(self._segments) or self._advance():
-            yield from self._segments[given:]
-            given = len(self._segments)
+            complete = self._segments[given:]
+            given += len(complete)
+            yield from complete
 
     @property
     def transcript(self) -> Transcript:
@@ -273,7 +290,7 @@ class Transcription:
         while self._advance():
             pass
         work, request = self._finished(), self._request
-        drafter = request.able_drafters[0].name if work.drafting else None
+        drafter = self._session.drafter if work.drafting else None
         transcript = work.transcript(self._session.request, request.target.name, drafter)
         return transcript if request.word_timestamps else transcript.without_words()
 
@@ -290,7 +307,11 @@ class Transcription:
 
     def _advance(self) -> bool:
         """Take what comes next; return whether there was anything."""
-        event = next(self._events, None)
+        try:
+            event = next(self._events, None)
+        except ModelError:
+            self._lose()
+            raise
         if event is None:
             self._finished()
             return False
@@ -299,7 +320,7 @@ class Transcription:
             self.close()
             raise self._work.error
         if window is None:
-            self._is_finished = True
+            self.is_finished = True
             self._segments += map(self._shown, self._segmenter.finish())
         elif window.result is not None:
             complete = self._segmenter.add(window.task.window.span, window.result)
@@ -313,9 +334,9 @@ class Transcription:
         """Return the file once it is finished. Raises its error, or `RequestError` if it was given up."""
         if self._work is not None and self._work.error is not None:
             raise self._work.error
-        if self._work is None or not self._is_finished:
+        if self._work is None or not self.is_finished:
             raise RequestError(
-                "this recording was given up when another was begun", "finish one before the next"
+                "this recording was ended before it was finished", "finish one before the next"
             )
         return self._work
 
@@ -346,10 +367,10 @@ def _source(audio: Audio, sample_rate_hz: int | None) -> Path | BinaryIO:
 def executor_for(request: BatchRequest) -> StartExecutor:
     """Return what starts the engines that a request is for: one here, or those of a Ray cluster."""
     if request.cluster is None:
-        return local_executor
-    from as2d_cli.cluster.executor import ray_executor  # here: only a cluster needs Ray
+        return start_local
+    from as2d_cli.cluster.executor import start_ray  # here: only a cluster needs Ray
 
-    return ray_executor
+    return start_ray
 
 
 def _ended_at_exit(outcomes: Generator[FileOutcome, None, None]) -> Generator[FileOutcome, None, None]:

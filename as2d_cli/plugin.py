@@ -60,13 +60,13 @@ if TYPE_CHECKING:
         Word,
     )
     from as2d_cli.models.hookspecs import hookimpl
+    from as2d_cli.models.native import import_native
     from as2d_cli.models.options import ModelOption
     from as2d_cli.models.registry import ModelEntry
     from as2d_cli.models.sources import is_plain_name
     from as2d_cli.system.atomic_files import read_sealed, write_sealed
     from as2d_cli.system.device import device
     from as2d_cli.system.json_files import read_json, read_model_json
-    from as2d_cli.system.native import import_native
     from as2d_cli.system.streams import stdout_to_nobody
 
 __all__ = [
@@ -139,7 +139,7 @@ _NAMES_OF = {
     "system.atomic_files": "read_sealed write_sealed",
     "system.device": "device",
     "system.json_files": "read_json read_model_json",
-    "system.native": "import_native",
+    "models.native": "import_native",
     "system.streams": "stdout_to_nobody",
 }
 _HOMES = {name: module for module, names in _NAMES_OF.items() for name in names.split()}

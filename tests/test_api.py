@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
@@ -15,10 +16,11 @@ import pytest
 import soundfile
 
 import as2d_cli
-from as2d_cli import AudioError, DecodeError, FileOutcome, RequestError, Transcriber, transcribe
+from as2d_cli import AudioError, DecodeError, FileOutcome, ModelError, RequestError, Transcriber, transcribe
 from as2d_cli.audio.sources import samples_as_file
 from as2d_cli.cli.options.parameters import BatchOptions
-from as2d_cli.cli.options.request import batch_request
+from as2d_cli.cli.options.request import read_request
+from as2d_cli.engine.engine import Engine
 
 DATA = Path(__file__).parent / "data"
 
@@ -96,7 +98,7 @@ def test_by_default_it_asks_for_what_the_command_asks_for(monkeypatch, tmp_path)
     asked.return_value.run.return_value = iter(())
     assert not list(transcribe("a.wav"))
     request, *_ = asked.call_args.args
-    command, _ = batch_request(BatchOptions(files=["a.wav"]))
+    command, _ = read_request(BatchOptions(files=["a.wav"]))
     assert [one.name for one in (request.drafter, *request.others)] == [
         "whisper-tiny.en",
         "whisper-tiny",
@@ -278,7 +280,7 @@ def test_a_recording_that_is_left_for_another_says_so_and_spoils_nothing(transcr
     known = next(iter(left))
     other = transcriber.transcribe(sound("a.wav", 40)).transcript
     assert other == transcriber.transcribe(sound("a.wav", 40)).transcript
-    with pytest.raises(RequestError, match="given up when another was begun"):
+    with pytest.raises(RequestError, match="was ended before it was finished"):
         _ = left.transcript
     assert next(iter(left)) == known
 
@@ -317,3 +319,56 @@ def test_a_program_may_end_with_its_models_loaded(scripted, sound):
     command = [sys.executable, "-c", code]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")
+
+
+def test_all_segments_come_also_when_the_rest_is_asked_for_meanwhile(transcriber, sound):
+    recording = transcriber.transcribe(sound("long.wav", 200))
+    segments = []
+    for segment in recording:
+        segments.append(segment)
+        assert recording.warnings == (), "this decodes all of it"
+    assert tuple(segments) == recording.transcript.segments
+
+
+def test_a_run_of_files_is_not_disturbed_by_a_recording(transcriber, sound):
+    first, second = sound("a.wav"), sound("b.wav", 3)
+    outcomes = transcriber.transcribe_files([first, second])
+    texts = [next(outcomes).transcript.text]
+    with pytest.raises(RequestError, match="a run of files is not finished"):
+        transcriber.transcribe(first)
+    with pytest.raises(RequestError, match="a run of files is not finished"):
+        next(transcriber.transcribe_files([first]))
+    texts += [outcome.transcript.text for outcome in outcomes]
+    assert [transcriber.transcribe(path).transcript.text for path in (first, second)] == texts
+
+
+def test_a_run_of_files_that_is_closed_early_makes_room_for_the_next(transcriber, sound):
+    files = [sound("a.wav"), sound("b.wav", 3)]
+    texts = [transcriber.transcribe(path).transcript.text for path in files]
+    outcomes = transcriber.transcribe_files(files)
+    next(outcomes)
+    outcomes.close()
+    assert [outcome.transcript.text for outcome in transcriber.transcribe_files(files)] == texts
+
+
+def test_models_that_cannot_be_kept_alive_are_loaded_anew(transcriber, sound, monkeypatch):
+    def dead(*_, **__):
+        raise ModelError("the target died too often")
+
+    source = sound("a.wav")
+    transcriber.load()
+    with monkeypatch.context() as patched:
+        patched.setattr(Engine, "run", dead)
+        with pytest.raises(ModelError):
+            _ = transcriber.transcribe(source).transcript
+    assert processes() == []
+    assert transcriber.transcribe(source).transcript.text
+
+
+def test_models_are_ended_at_once_in_the_middle_of_a_recording(scripted, sound):
+    scripted({"words": 20, "encode_ms": 2000.0})
+    with Transcriber(drafter="none") as transcriber:
+        next(iter(transcriber.transcribe(sound("long.wav", 200))))
+        began = time.monotonic()
+    assert time.monotonic() - began < 1.5, "a process that is asked to end gets 2 s"
+    assert processes() == []

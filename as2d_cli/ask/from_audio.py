@@ -11,7 +11,7 @@ from as2d_cli.ask.retrieval import is_found
 from as2d_cli.ask.run import AskRun
 from as2d_cli.ask.types import NOTHING_FOUND, Answer, AskRequest
 from as2d_cli.batch.display import Display
-from as2d_cli.batch.local import local_executor
+from as2d_cli.batch.local import start_local
 from as2d_cli.batch.pipeline import FileWork
 from as2d_cli.batch.work import Decoded, Executor, Item, StartExecutor
 from as2d_cli.domain.types import WindowResult
@@ -23,7 +23,7 @@ class AskFromAudio(AskRun):
     """A run in which the target listens and answers at once."""
 
     def __init__(
-        self, request: AskRequest, display: Display | None = None, start: StartExecutor = local_executor
+        self, request: AskRequest, display: Display | None = None, start: StartExecutor = start_local
     ) -> None:
         """Prepare; `start` starts what answers."""
         super().__init__(request, len(request.listening.inputs), display)
@@ -60,6 +60,7 @@ class AskFromAudio(AskRun):
             for _, about_one in groupby(items, lambda item: id(item.input)):
                 for answer in self._in_order(list(about_one), works):
                     self._report.nodes = self._executor.nodes
+                    self._report.draft_sums = self._executor.draft_sums
                     yield answer
 
     def _in_order(self, items: Sequence[Item], works: Iterator[Decoded | None]) -> Iterator[Answer]:

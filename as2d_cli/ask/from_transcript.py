@@ -17,7 +17,7 @@ from as2d_cli.ask.retrieval import Passage, choose, rests_on
 from as2d_cli.ask.run import AskRun
 from as2d_cli.ask.types import NOTHING_FOUND, Answer, AskRequest
 from as2d_cli.batch.display import Display
-from as2d_cli.batch.local import local_executor
+from as2d_cli.batch.local import start_local
 from as2d_cli.batch.report import RunReport
 from as2d_cli.batch.run import BatchRun
 from as2d_cli.batch.session import LoadedModels, Models, load_models
@@ -39,7 +39,7 @@ class AskFromTranscript(AskRun):
     """A run in which the target reads transcripts."""
 
     def __init__(
-        self, request: AskRequest, display: Display | None = None, start: StartExecutor = local_executor
+        self, request: AskRequest, display: Display | None = None, start: StartExecutor = start_local
     ) -> None:
         """Prepare; `start` starts what listens. Raises `RequestError`, before any work."""
         self._batch = BatchRun(request.listening, display, start)

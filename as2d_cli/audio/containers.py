@@ -12,7 +12,8 @@ from typing import BinaryIO
 
 import soundfile
 
-from as2d_cli.audio.readers import Chunk, NoAudioStreamError, Reader, UnreadableError
+from as2d_cli.audio.protection import is_protected
+from as2d_cli.audio.readers import DEFAULT_LAYOUTS, Chunk, Gaps, NoAudioStreamError, Reader, UnreadableError
 from as2d_cli.domain.errors import AudioError
 from as2d_cli.system.spawning import uninterrupted
 
@@ -42,6 +43,7 @@ class SoundfileReader:
     """Reads with libsndfile. Raises `UnreadableError` if it does not know the format."""
 
     tracks = 1
+    errors = 0
 
     def __init__(self, file: BinaryIO) -> None:
         file.seek(0)
@@ -50,8 +52,9 @@ class SoundfileReader:
                 self._sound = _Sequential(file)
         except (soundfile.SoundFileError, TypeError, ValueError) as error:
             raise UnreadableError(str(error)) from error
-        self.errors = 0
+        self.gaps = Gaps()
         self.claimed_s = self._claimed_s()
+        self._layout = self._channel_names()
         if self._sound.subtype.startswith("MPEG"):
             self.close()
             raise UnreadableError("MPEG audio is left to FFmpeg")
@@ -66,6 +69,15 @@ class SoundfileReader:
             frames = frames * int(trimmed[1]) / int(trimmed[2])
         return float(frames / self._sound.samplerate)
 
+    def _channel_names(self) -> tuple[str, ...]:
+        """Return what the file says of its channels; in FLAC their number says it."""
+        n_channels = self._sound.channels
+        if self._sound.format == "FLAC":
+            return DEFAULT_LAYOUTS.get(n_channels, ())
+        stated = re.search(r"(?:Channel Mask|Layout) *:.*\((.+)\)", self._sound.extra_info)
+        names = tuple(stated[1].split(", ")) if stated else ()
+        return names if len(names) == n_channels else ()
+
     def chunks(self) -> Iterator[Chunk]:
         """Yield at most a second at a time. Raises `UnreadableError` where libsndfile gives up."""
         rate = self._sound.samplerate
@@ -78,7 +90,7 @@ class SoundfileReader:
                 raise UnreadableError(str(error)) from error
             if not len(samples):
                 return
-            yield samples, rate
+            yield Chunk(samples, rate, self._layout)
 
     def close(self) -> None:
         """Close libsndfile's handle; the file stays open."""
@@ -88,8 +100,12 @@ class SoundfileReader:
 def open_readers(file: BinaryIO, name: str) -> Generator[Reader, None, None]:
     """Yield the readers that can open `file`, the one to be trusted first.
 
-    Raises AudioError once none is left, if none could open it.
+    Raises AudioError once none is left, if none could open it, and at once if its audio is encrypted.
     """
+    if is_protected(file):
+        raise AudioError(
+            f"{name}: protected: its audio is encrypted", "ask whoever sold it for a file without protection"
+        )
     file.seek(0)
     by_libsndfile = file.read(4) in _LIBSNDFILE_MAGIC
     opened, failure = 0, UnreadableError("")

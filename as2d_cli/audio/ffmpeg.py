@@ -9,9 +9,11 @@ import av
 import av.error
 import numpy as np
 from av.audio.plane import AudioPlane
+from av.stream import Disposition
 from numpy.typing import NDArray
 
-from as2d_cli.audio.readers import Chunk, NoAudioStreamError, UnreadableError
+from as2d_cli.audio.readers import Chunk, Gaps, NoAudioStreamError, UnreadableError
+from as2d_cli.audio.timeline import Timeline
 from as2d_cli.domain.errors import reason
 
 _TITLES_ASIDE: dict[str, Any] = (
@@ -23,11 +25,11 @@ _SAMPLE_KINDS = {
     for name, kind in {"u8": "u1", "s16": "i2", "s32": "i4", "s64": "i8", "flt": "f4", "dbl": "f8"}.items()
 }
 """FFmpeg's packed sample formats."""
+_NO_NAME = "NONE"
+"""Of channels without a layout."""
 _MAX_DEMUX_ERRORS = 64
-_GAP_S = 0.1
-"""Jumps in a file's times below this are rounding."""
-_MOST_SILENCE_S = 600.0
-"""Put in for missing audio, per file: times of a damaged file may be anything."""
+_DURATION_IS_END = {"matroska,webm", "nut", "ogg", "asf"}
+"""Containers whose duration is the time of their end; that of others is a length."""
 
 
 class _Nameless:
@@ -51,7 +53,7 @@ class AvReader:
             )
         except (av.error.FFmpegError, OSError, ValueError) as error:
             raise UnreadableError(reason(error)) from error
-        self.errors = 0
+        self._failures = 0
         streams = self._container.streams
         self.tracks = len(streams.audio)
         if not streams.audio:
@@ -61,37 +63,56 @@ class AvReader:
         if self._stream.codec_context is None:
             self._container.close()
             raise UnreadableError("no decoder for its audio codec")
+        self._timeline = Timeline(self._start_s)
+        self._counts_samples = self._container.format.name == "ogg"
         self.claimed_s = self._claimed_s() if states_length else None
 
+    @property
+    def errors(self) -> int:
+        """Damaged places passed over so far. Ogg's times count samples: where they jump, some were lost."""
+        return self._failures + (self._timeline.gaps.count if self._counts_samples else 0)
+
+    @property
+    def gaps(self) -> Gaps:
+        """Gaps that are meant, so far."""
+        return Gaps() if self._counts_samples else self._timeline.gaps
+
+    @property
+    def _start_s(self) -> float | None:
+        """Time in the container that is 0 in what is read; None: wherever the audio begins."""
+        streams = self._container.streams
+        pictures = [one for one in streams.video if not one.disposition & Disposition.attached_pic]
+        start = self._container.start_time
+        return None if start is None or len(pictures) + self.tracks == 1 else start / av.time_base
+
     def _claimed_s(self) -> float | None:
-        if self._stream.duration and self._stream.time_base:
-            return float(self._stream.duration * self._stream.time_base)
-        if self._container.duration and not self._container.streams.video:
-            return float(self._container.duration / av.time_base)
-        return None
+        container, stream = self._container, self._stream
+        if stream.duration and stream.time_base:
+            begin_s = float((stream.start_time or 0) * stream.time_base)
+            duration_s = float(stream.duration * stream.time_base)
+        elif container.duration and not container.streams.video:
+            begin_s, duration_s = (
+                (container.start_time or 0) / av.time_base,
+                container.duration / av.time_base,
+            )
+        else:
+            return None
+        is_end = container.format.name in _DURATION_IS_END and duration_s > begin_s
+        start_s = begin_s if self._start_s is None else self._start_s
+        return (duration_s if is_end else begin_s + duration_s) - start_s
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield packets as they decode; silence stands for what is missing, so that later times hold."""
-        at_s: float | None = None
-        patience_s = _MOST_SILENCE_S
+        """Yield the audio at its times, as it decodes; silence stands for what is missing."""
         for packet in self._packets():
             try:
                 frames = [frame for frame in packet.decode() if frame.samples and frame.sample_rate]
-                decoded = [(_as_float(frame), frame.sample_rate) for frame in frames]
+                decoded = [_chunk(frame) for frame in frames]
             except (av.error.FFmpegError, ValueError):
-                self.errors += 1
+                self._failures += 1
                 continue
-            for frame, (samples, rate) in zip(frames, decoded, strict=True):
-                time_s = frame.time
-                if at_s is None or time_s is None:
-                    at_s = time_s
-                elif _GAP_S < time_s - at_s < patience_s and time_s < (self.claimed_s or 0.0):
-                    self.errors += 1
-                    patience_s -= time_s - at_s
-                    yield from _silence(time_s - at_s, samples.shape[1], rate)
-                    at_s = time_s
-                yield samples, rate
-                at_s = None if at_s is None else at_s + len(samples) / rate
+            for frame, chunk in zip(frames, decoded, strict=True):
+                yield from self._timeline.placed(chunk, frame.time)
+        yield from self._timeline.rest()
 
     def _packets(self) -> Iterator[Any]:
         """Demux to the end. A demuxer that fails is asked again: it may find the next packet."""
@@ -102,25 +123,25 @@ class AvReader:
             except (av.error.EOFError, av.error.ExitError):
                 return
             except (av.error.FFmpegError, OSError, ValueError):
-                self.errors += 1
+                self._failures += 1
 
     def close(self) -> None:
         """Close FFmpeg's handles; the file stays open."""
         self._container.close()
 
 
-def _silence(seconds: float, n_channels: int, rate: int) -> Iterator[Chunk]:
-    left = round(seconds * rate)
-    while left > 0:
-        yield np.zeros((min(left, rate), n_channels), np.float32), rate
-        left -= rate
+def _chunk(frame: av.AudioFrame) -> Chunk:
+    """Return a decoded frame. Raises ValueError if it is broken."""
+    names = tuple(channel.name for channel in frame.layout.channels)
+    layout = () if _NO_NAME in names else names
+    return Chunk(_as_float(frame, len(names)), frame.sample_rate, layout)
 
 
-def _as_float(frame: av.AudioFrame) -> NDArray[np.float32]:
+def _as_float(frame: av.AudioFrame, channels: int) -> NDArray[np.float32]:
     """Return a decoded frame as (n_frames, n_channels), full scale at 1. Raises ValueError if broken."""
     # Not frame.to_ndarray() or frame.planes: from 8 channels up these look for planes that do not exist, at
     # which PyAV 19 raises.
-    kind, channels = _SAMPLE_KINDS[frame.format.packed.name], len(frame.layout.channels)
+    kind = _SAMPLE_KINDS[frame.format.packed.name]
     if frame.format.is_planar:
         data = np.stack([_plane(frame, index, kind, frame.samples) for index in range(channels)], axis=1)
     else:

@@ -3,13 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-Chunk = tuple[NDArray[np.float32], int]
-"""Samples as stored, shape (n_frames, n_channels), and their rate in Hz."""
+DEFAULT_LAYOUTS = {
+    1: ("FC",),
+    2: ("FL", "FR"),
+    3: ("FL", "FR", "FC"),
+    4: ("FL", "FR", "BL", "BR"),
+    5: ("FL", "FR", "FC", "BL", "BR"),
+    6: ("FL", "FR", "FC", "LFE", "BL", "BR"),
+    7: ("FL", "FR", "FC", "LFE", "BC", "SL", "SR"),
+    8: ("FL", "FR", "FC", "LFE", "BL", "BR", "SL", "SR"),
+}
+"""The order of channels in WAV and FLAC, by their number (RFC 9639, section 9.1.3), in FFmpeg's names."""
+
+
+class Chunk(NamedTuple):
+    """Some audio as it is stored."""
+
+    samples: NDArray[np.float32]
+    """Shape (n_frames, n_channels)."""
+    rate: int
+    """In Hz."""
+    layout: tuple[str, ...] = ()
+    """Names of the channels, as FFmpeg or libsndfile has them; empty if they are not known."""
+
+
+@dataclass(slots=True)
+class Gaps:
+    """Where the times in a file leave out some audio."""
+
+    count: int = 0
+    first_s: float = 0.0
+    """Where the first one begins, seconds from the start."""
+    total_s: float = 0.0
 
 
 class Reader(Protocol):
@@ -17,10 +48,16 @@ class Reader(Protocol):
 
     claimed_s: float | None
     """Length the container states, seconds; None where it is absent or only a guess."""
-    errors: int
-    """Damaged places passed over so far."""
     tracks: int
     """Audio tracks in the file; only the first is read."""
+
+    @property
+    def errors(self) -> int:
+        """Damaged places passed over so far."""
+
+    @property
+    def gaps(self) -> Gaps:
+        """Gaps filled with silence so far."""
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the audio in order. Raises `UnreadableError` where this reader cannot go on."""

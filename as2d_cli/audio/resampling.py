@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import soxr
-from numpy.typing import NDArray
 
 from as2d_cli.audio.readers import Chunk
 from as2d_cli.domain.types import SAMPLE_RATE_HZ, Samples
@@ -14,20 +13,30 @@ from as2d_cli.domain.types import SAMPLE_RATE_HZ, Samples
 
 def gathered(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
     """Join small chunks of equal format until they last a second; FFmpeg's are a few milliseconds."""
-    held: list[NDArray[np.float32]] = []
-    held_rate = 0
-    for samples, rate in chunks:
-        if held and (rate != held_rate or samples.shape[1] != held[0].shape[1]):
-            yield np.concatenate(held), held_rate
-            held = []
-        if len(samples):
-            held.append(samples)
-            held_rate = rate
-        if sum(map(len, held)) >= rate:
-            yield np.concatenate(held), rate
-            held = []
+    held: list[Chunk] = []
+    n_held = 0
+    for chunk in chunks:
+        if held and _format(chunk) != _format(held[0]):
+            yield _joined(held)
+            held, n_held = [], 0
+        if len(chunk.samples):
+            held.append(chunk)
+            n_held += len(chunk.samples)
+        if n_held >= chunk.rate:
+            yield _joined(held)
+            held, n_held = [], 0
     if held:
-        yield np.concatenate(held), held_rate
+        yield _joined(held)
+
+
+def _format(chunk: Chunk) -> tuple[int, int, tuple[str, ...]]:
+    return chunk.rate, chunk.samples.shape[1], chunk.layout
+
+
+def _joined(chunks: list[Chunk]) -> Chunk:
+    if len(chunks) == 1:
+        return chunks[0]
+    return chunks[0]._replace(samples=np.concatenate([chunk.samples for chunk in chunks]))
 
 
 def resampled(chunks: Iterator[tuple[Samples, int]]) -> Iterator[Samples]:

@@ -1,13 +1,13 @@
 """Streams any audio file as mono 16 kHz blocks, in memory that does not grow with its length.
 
-`sources` opens the file, `containers` decodes it, `resampling` changes its rate. This module mixes the
-channels, repairs unusable samples, and reports in `warnings` what it did to them.
+`sources` opens the file, `containers` decodes it, `downmix` mixes its channels, `resampling` changes
+the rate. This module repairs unusable samples, and reports in `warnings` what was done to them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.audio.containers import open_readers
-from as2d_cli.audio.readers import Chunk, UnreadableError
+from as2d_cli.audio.downmix import Downmix
+from as2d_cli.audio.readers import Chunk, Gaps, UnreadableError
 from as2d_cli.audio.resampling import gathered, resampled
 from as2d_cli.audio.sources import open_file
+from as2d_cli.audio.wav_header import whole
 from as2d_cli.domain.errors import AudioError
 from as2d_cli.domain.types import SAMPLE_RATE_HZ, Samples
 
@@ -29,8 +31,6 @@ _FULL_SCALE = 0.999
 _CLIPPED_SHARE = 0.005
 _LOUDEST = 8.0
 """18 dB over full scale: a float recording may get there, beyond it only mistakes do."""
-_CANCELLED_SHARE = 0.05
-_SILENT_POWER = 1e-8
 _SHORT_S, _SHORT_SHARE = 0.5, 0.01
 """Missing audio worth a word: codec padding and rounding stay below."""
 
@@ -41,14 +41,18 @@ class _Findings:
 
     heard_s: float = 0.0
     claimed_s: float | None = None
+    header_s: float | None = None
+    """Length that a WAV header states, where the file holds more."""
     tracks: int = 1
     samples: int = 0
     damaged: int = 0
+    gaps: Gaps = field(default_factory=Gaps)
     not_finite: int = 0
     not_finite_at_s: float = 0.0
     clipped: int = 0
     loudest: float = 0.0
     cancelled_at_s: float | None = None
+    """Where channels cancelled each other first."""
 
     @property
     def is_short(self) -> bool:
@@ -64,6 +68,14 @@ class _Findings:
         if self.damaged:
             lines.append(
                 f"damaged in {self.damaged} place(s); what could not be decoded is missing or silent"
+            )
+        if self.header_s is not None:
+            told, held = f"{self.header_s:.1f} s", f"{self.heard_s:.1f} s"
+            lines.append(f"the header says {told}, the file holds {held}: all of it was read")
+        if self.gaps.total_s > _SHORT_S:
+            lines.append(
+                f"has no audio in {self.gaps.count} place(s) (first at {self.gaps.first_s:.2f} s), "
+                f"{self.gaps.total_s:.1f} s in all; silence stands there"
             )
         if self.is_short:
             lines.append(
@@ -90,8 +102,9 @@ class AudioStream:
 
     def __init__(self, source: Path | BinaryIO) -> None:
         self._file, self.name, self._ours, self.sha256 = open_file(source)
-        self._readers = open_readers(self._file, self.name)
-        self._findings = _Findings()
+        file, stated_s = whole(self._file)
+        self._readers = open_readers(file, self.name)
+        self._findings = _Findings(header_s=stated_s)
         self._length = 0
         self._ended = False
         try:
@@ -152,63 +165,59 @@ class AudioStream:
             findings.tracks = max(findings.tracks, reader.tracks)
             skip_s = findings.heard_s
             try:
-                for samples, rate in reader.chunks():
+                for chunk in reader.chunks():
+                    samples, rate, _ = chunk
                     if rate not in _RATES_HZ:
                         raise AudioError(f"{self.name}: claims a sample rate of {rate} Hz")
                     skipped = min(len(samples), round(skip_s * rate))
                     skip_s = max(0.0, skip_s - len(samples) / rate)
                     findings.heard_s += (len(samples) - skipped) / rate
-                    yield samples[skipped:], rate
+                    yield chunk._replace(samples=samples[skipped:])
             except UnreadableError:
                 findings.damaged += 1
             finally:
                 findings.damaged += reader.errors
+                findings.gaps = reader.gaps
                 reader.close()
             if findings.heard_s and not findings.damaged and not findings.is_short:
                 return
 
     def _mono(self) -> Iterator[tuple[Samples, int]]:
-        at_s = 0.0
-        for samples, rate in gathered(self._chunks()):
-            self._repair(samples, rate, at_s)
-            mono = self._mix(samples, at_s)
-            self._findings.samples += len(mono)
-            self._findings.clipped += int(np.count_nonzero(np.abs(mono) >= _FULL_SCALE))
-            at_s += len(mono) / rate
+        findings, downmix = self._findings, Downmix()
+        for mono, rate in downmix.mono(self._repaired(gathered(self._chunks()))):
+            findings.samples += len(mono)
+            findings.cancelled_at_s = downmix.cancelled_at_s
+            if findings.loudest >= _FULL_SCALE:
+                findings.clipped += int(np.count_nonzero(np.abs(mono) >= _FULL_SCALE))
             yield mono, rate
+
+    def _repaired(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        at_s = 0.0
+        for chunk in chunks:
+            self._repair(chunk.samples, chunk.rate, at_s)
+            at_s += len(chunk.samples) / chunk.rate
+            yield chunk
 
     def _repair(self, samples: NDArray[np.float32], rate: int, at_s: float) -> None:
         """Silence what is not finite and limit what is absurdly loud, in place."""
         findings = self._findings
-        finite = np.isfinite(samples)
-        if not finite.all():
+        loudest = _loudest(samples)
+        if not np.isfinite(loudest):
+            finite = np.isfinite(samples)
             bad = np.flatnonzero(~finite.all(axis=1))
             if not findings.not_finite:
                 findings.not_finite_at_s = at_s + int(bad[0]) / rate
             findings.not_finite += len(bad)
             samples[~finite] = 0.0
-        loudest = float(np.abs(samples).max(initial=0.0))
+            loudest = _loudest(samples)
         findings.loudest = max(findings.loudest, loudest)
         if loudest > _LOUDEST:
             np.clip(samples, -_LOUDEST, _LOUDEST, out=samples)
 
-    def _mix(self, samples: NDArray[np.float32], at_s: float) -> Samples:
-        """Return the mean of the channels, or the loudest where the mean cancels.
 
-        The mean of n unrelated channels has 1/n² of their summed power. Far less means that they are
-        opposite in phase, as one inverted cable makes them.
-        """
-        n_channels = samples.shape[1]
-        if n_channels == 1:
-            return samples[:, 0]
-        mono: Samples = samples.mean(axis=1, dtype=np.float32)
-        powers = np.einsum("ij,ij->j", samples, samples) / len(samples)
-        mixed = float(mono @ mono) / len(samples) * n_channels**2
-        if powers.max() < _SILENT_POWER or mixed > _CANCELLED_SHARE * float(powers.sum()):
-            return mono
-        if self._findings.cancelled_at_s is None:
-            self._findings.cancelled_at_s = at_s
-        return np.ascontiguousarray(samples[:, int(powers.argmax())])
+def _loudest(samples: NDArray[np.float32]) -> float:
+    """Return the largest magnitude; NaN if there is one among them."""
+    return float(np.maximum(samples.max(), -samples.min())) if samples.size else 0.0
 
 
 def open_audio(source: Path | BinaryIO) -> AudioStream:

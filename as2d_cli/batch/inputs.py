@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ from typing import BinaryIO
 from as2d_cli.audio.sources import copied
 from as2d_cli.audio.stream import open_audio
 from as2d_cli.domain.errors import As2dError, AudioError, RequestError, reason
-from as2d_cli.system.addresses import address, flaw, located
+from as2d_cli.system.addresses import address, flaw, local, located
 from as2d_cli.system.printable import printable
 from as2d_cli.system.remote_files import files_in, head, matching
 from as2d_cli.transcripts.formats import FORMATS
@@ -37,6 +38,12 @@ _MEDIA_NAMES = frozenset({
     ".ogg", ".ogv", ".opus", ".spx", ".w64", ".wav", ".webm", ".wma", ".wmv", ".wv"
 })  # fmt: skip
 """A file of such a name in a folder is meant to be heard: if nothing can be, that is to be said."""
+_PARTIAL_NAMES = re.compile(
+    r".*\.(part|partial|filepart|part-frag\d+|ytdl|aria2|download|downloading|crdownload|opdownload|fdmdownload"
+    r"|!qb|!ut|!bt|bc!|xltd)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Downloads that are not finished, of browsers, yt-dlp, aria2, WinSCP and torrent clients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +87,14 @@ class Inputs:
 def find_inputs(given: Sequence[str], listed: Sequence[str] = ()) -> Inputs:
     """Return the inputs that `given` (paths, patterns, `-`) and then `listed` (paths only) stand for.
 
-    A folder gives the files in and below it that are audio or are called so; hidden ones are passed over.
+    A folder gives the files in and below it that are audio or are called so; hidden ones, and partial
+    downloads, are passed over.
     Standard input is read to its end. A pattern without a match, like a missing file, is an input with an
     error. Raises `RequestError` where standard input cannot be meant.
     """
     if sum(text == STDIN for text in given) > 1:
         raise RequestError("- is given twice", "standard input can be read only once")
-    far = [text for text in dict.fromkeys((*given, *listed)) if address(text) is not None]
+    far = [text for text in dict.fromkeys((*given, *listed)) if address(located(text)) is not None]
     with ThreadPoolExecutor(_FAR_AT_ONCE) as pool:
         reached = dict(zip(far, pool.map(_written, far), strict=True))
     found = [reached.get(text) or _named(text) for text in given]
@@ -98,11 +106,11 @@ def _named(text: str) -> Inputs:
         return Inputs((_standard_input(),))
     if not text:  # an unset variable in a script must not mean the whole current folder
         return _refused(Path("''"), AudioError("an empty name was given", "is a variable unset?"))
-    if address(text) is None and not os.path.lexists(text) and glob.has_magic(text):
+    if address(located(text)) is None and not os.path.lexists(text) and glob.has_magic(text):
         matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - Path.glob takes no absolute ones
         if not matches:
             return _refused(Path(text), _unmatched(printable(text)))
-        return _together(_at(Path(match)) for match in matches)
+        return _together(_at(local(Path(match))) for match in matches)
     return _written(text)
 
 
@@ -167,19 +175,33 @@ def _chosen(path: Path, files: Iterable[tuple[Path, AudioError | None]], at_once
     with ThreadPoolExecutor(at_once) as pool:
         wanted = list(pool.map(_is_wanted, (file for file, _ in files)))
     found = tuple(
-        Input(file, Path() if error else file.relative_to(path).parent, error=error)
+        Input(file, Path() if error else _place_below(path, file), error=error)
         for (file, error), is_wanted in zip(files, wanted, strict=True)
         if error or is_wanted
     )
-    ignored = sum(
-        not (error or is_wanted or _is_called_like_ours(file))  # our own outputs are no news
-        for (file, error), is_wanted in zip(files, wanted, strict=True)
-    )
     name = printable(path)
-    what = "file that is" if ignored == 1 else "files that are"
-    notes = (f"{name}: ignored {ignored} {what} no audio",) if ignored else ()
+    left_out = [
+        file
+        for (file, error), is_wanted in zip(files, wanted, strict=True)
+        if not (error or is_wanted or _is_called_like_ours(file))  # our own outputs are no news
+    ]
+    partial = sum(map(_is_partial, left_out))
+    counts = [
+        *_counted(len(left_out) - partial, "file that is no audio", "files that are no audio"),
+        *_counted(partial, "partial download", "partial downloads"),
+    ]
+    notes = (f"{name}: ignored {' and '.join(counts)}",) if counts else ()
     nothing = Input(path, error=AudioError(f"{name}: there is no audio in this folder"))
     return Inputs(found or (nothing,), notes)
+
+
+def _counted(number: int, single: str, several: str) -> list[str]:
+    return [f"{number} {single if number == 1 else several}"] if number else []
+
+
+def _place_below(folder: Path, file: Path) -> Path:
+    absolute = file.is_absolute() and not folder.is_absolute()  # so that it looks like no address
+    return file.parent.relative_to(folder.absolute() if absolute else folder)
 
 
 def _files_below(folder: Path, visited: set[tuple[int, int]]) -> Iterator[tuple[Path, AudioError | None]]:
@@ -196,7 +218,7 @@ def _files_below(folder: Path, visited: set[tuple[int, int]]) -> Iterator[tuple[
     if (status.st_dev, status.st_ino) in visited:
         return
     visited.add((status.st_dev, status.st_ino))
-    shown = [Path(entry.path) for entry in entries if not entry.name.startswith(".")]
+    shown = [local(Path(entry.path)) for entry in entries if not entry.name.startswith(".")]
     folders = [path for path in shown if _is_folder(path)]
     # links to nothing, pipes and the like are named by whoever opens them, if they are called like audio
     yield from ((path, None) for path in shown if path not in folders)
@@ -216,6 +238,8 @@ def _is_wanted(file: Path) -> bool:
 
     Of one far away its beginning has to be enough, and what is called like our outputs is left there.
     """
+    if _is_partial(file):
+        return False
     if file.suffix.lower() in _MEDIA_NAMES:
         return True
     where = address(file)
@@ -228,6 +252,15 @@ def _is_wanted(file: Path) -> bool:
     except (AudioError, OSError):
         return False
     return True
+
+
+def _is_partial(file: Path) -> bool:
+    """Tell whether a file is called like a partial download, or lies in such a folder, as Safari's do."""
+    folder = file.parent
+    is_media_folder = Path(folder.stem).suffix.lower() in _MEDIA_NAMES
+    return bool(
+        _PARTIAL_NAMES.fullmatch(file.name) or (is_media_folder and _PARTIAL_NAMES.fullmatch(folder.name))
+    )
 
 
 def _is_called_like_ours(file: Path) -> bool:

@@ -13,7 +13,7 @@ from as2d_cli.batch.report import NodeReport
 from as2d_cli.batch.request import BatchRequest
 from as2d_cli.batch.resume import Stamp, stamp_of
 from as2d_cli.batch.session import Session, open_session
-from as2d_cli.batch.work import Decoded, Heard, Item
+from as2d_cli.batch.work import Decoded, Item, OnWindow
 from as2d_cli.domain.types import Request
 from as2d_cli.engine.comparison import Comparison
 from as2d_cli.profile.plan import DraftPlan
@@ -29,6 +29,8 @@ class LocalExecutor:
         """Decode with models that are loaded."""
         self._session = session
         self.comparison = Comparison()
+        """What both ways of decoding came to so far, if they are compared."""
+        self._unreadable: set[int] = set()
 
     @property
     def plan(self) -> DraftPlan | None:
@@ -49,12 +51,16 @@ class LocalExecutor:
         """Return the session, and how long loading it took, seconds."""
         return self._session, self._session.load_s
 
-    def run(self, items: Sequence[Item], heard: Heard) -> Iterator[Decoded]:
-        """Yield each file once it is finished, in order. Raises as `Pipeline.events`."""
-        for question, same in groupby(items, lambda item: item.question):
-            yield from self._run(list(same), self._session.request_for(question), heard)
+    def run(self, items: Sequence[Item], on_window: OnWindow) -> Iterator[Decoded]:
+        """Yield each file once it is finished, in order. Raises as `Pipeline.events`.
 
-    def _run(self, items: Sequence[Item], request: Request, heard: Heard) -> Iterator[Decoded]:
+        A recording that cannot be opened is not opened again for another question.
+        """
+        for question, same in groupby(items, lambda item: item.question):
+            readable = [item for item in same if id(item.input) not in self._unreadable]
+            yield from self._run(readable, self._session.request_for(question), on_window)
+
+    def _run(self, items: Sequence[Item], request: Request, on_window: OnWindow) -> Iterator[Decoded]:
         stamps: dict[int, Stamp | None] = {}
 
         def sources() -> Iterator[Path | BinaryIO]:
@@ -67,16 +73,19 @@ class LocalExecutor:
             item = items[work.number]
             if window is not None:
                 silent = window.task.known_result is not None
-                heard(item.number, window.task.window.duration_s, window.result, silent=silent)
-                self.comparison += compared.taken(item.number) if compared else Comparison()
+                on_window(item.number, window.task.window.duration_s, window.result, silent=silent)
+                if compared:
+                    self.comparison += compared.taken(item.number)
                 continue
+            if work.error is not None and not work.handed_out:
+                self._unreadable.add(id(item.input))
             content = item.content(stamps.pop(work.number), work)
             work.number = item.number
             yield work, content
 
 
 @contextmanager
-def local_executor(asked: BatchRequest, display: Display) -> Iterator[LocalExecutor]:
+def start_local(asked: BatchRequest, display: Display) -> Iterator[LocalExecutor]:
     """Load the models of a request for one run. Raises as `open_session`."""
     with open_session(asked, display) as session:
         yield LocalExecutor(session)

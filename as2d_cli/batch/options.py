@@ -5,8 +5,8 @@ The command and the functions for programs both go through `build_request`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from as2d_cli.batch.outputs import output_folder
 from as2d_cli.batch.request import WORD_FORMATS, BatchRequest, ClusterChoice
@@ -27,10 +27,10 @@ ALL_FORMATS = "all"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """The options of a run, by the names that the command gives them. See `docs/usage.md` for each."""
+    """The options of a run, read and typed; docs/usage.md explains each."""
 
     given: frozenset[str] = frozenset()
-    """Names of those that were asked for just now, not set for all runs: one that does nothing is refused."""
+    """Flags of this very run, by name (`memory_limit`): one that does nothing is refused."""
     model: str | None = None
     drafter: str | None = None
     model_options: Mapping[str, str | None] = field(default_factory=dict)
@@ -78,7 +78,6 @@ def build_request(options: RunOptions) -> BatchRequest:
     Raises `RequestError` for what makes no sense, `RegistryError` for an unknown model, `PluginError` for one
     whose plugin cannot be used.
     """
-    formats = formats_of(options.formats) if options.formats else ()
     to = _language_to_write(options.to)
     registry = load_registry()
     target, drafter = registry.choose(options.model, options.drafter, "translate" if to else "transcribe")
@@ -92,21 +91,33 @@ def build_request(options: RunOptions) -> BatchRequest:
         language=language_code(options.language),
         translate_to=to,
         prompt=joined_prompt(options.prompt, options.hotwords),
-        timed=options.structured or any(name != "txt" for name in formats),
+        timed=options.structured,
         word_timestamps=options.word_timestamps,
         layout=options.layout,
-        formats=formats,
-        folder=None if options.output_dir is None else output_folder(options.output_dir),
-        overwrite=options.overwrite,
         fail_fast=options.fail_fast,
         compare=options.compare,
         vad=options.vad,
         threads=usable_threads(options.threads),
-        cluster=cluster_choice(options.engine, options.address, options.threads),
+        cluster=choose_cluster(options.engine, options.address, options.threads),
         decode=options.decode,
     )
+    request = with_outputs(request, options.formats, options.output_dir, overwrite=options.overwrite)
     _refuse_idle(options, request)
     return request
+
+
+def with_outputs(
+    request: BatchRequest, formats: Sequence[str], output_dir: str | None, *, overwrite: bool
+) -> BatchRequest:
+    """Return the request with these files to write. Raises `RequestError`."""
+    chosen = formats_of(formats) if formats else ()
+    return replace(
+        request,
+        timed=request.timed or any(name != "txt" for name in chosen),
+        formats=chosen,
+        folder=None if output_dir is None else output_folder(output_dir),
+        overwrite=overwrite,
+    )
 
 
 def _language_to_write(text: str | None) -> str | None:
@@ -151,7 +162,7 @@ def formats_of(names: Iterable[str]) -> tuple[str, ...]:
     return chosen
 
 
-def cluster_choice(engine: str, address: str | None, threads: int | None) -> ClusterChoice | None:
+def choose_cluster(engine: str, address: str | None, threads: int | None) -> ClusterChoice | None:
     """Return the cluster that an engine of this name runs on, None for `local`. Raises `RequestError`."""
     if engine not in ENGINES:
         raise RequestError(f"there is no engine {engine!r}", f"engines: {', '.join(ENGINES)}")
@@ -164,8 +175,8 @@ def _refuse_idle(options: RunOptions, request: BatchRequest) -> None:
     has_words = options.structured or WORD_FORMATS.intersection(request.formats)
     if "word_timestamps" in options.given and not has_words:
         raise RequestError("--word-timestamps does nothing without JSON", "add --json, or -f json")
-    if "overwrite" in options.given and not request.formats:
-        raise RequestError("--overwrite does nothing without files to write", "add -f or -o")
+    if "overwrite" in options.given:
+        refuse_idle_overwrite(request)
     if "address" in options.given and request.cluster is None:
         raise RequestError("--address does nothing without a cluster", "add --engine ray")
     for name in ("max_line_count", "max_line_width", "max_words_per_line"):
@@ -175,6 +186,12 @@ def _refuse_idle(options: RunOptions, request: BatchRequest) -> None:
         raise RequestError(
             "--max-line-count does nothing alone", "add --max-line-width or --max-words-per-line"
         )
+
+
+def refuse_idle_overwrite(request: BatchRequest) -> None:
+    """Raise `RequestError` if there is nothing to overwrite, as no files are written."""
+    if not request.formats:
+        raise RequestError("--overwrite does nothing without files to write", "add -f or -o")
 
 
 def _refuse_idle_drafting(options: RunOptions, request: BatchRequest) -> None:

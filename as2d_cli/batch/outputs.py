@@ -34,7 +34,7 @@ from as2d_cli.batch.resume import (
 from as2d_cli.batch.work import FileOutcome
 from as2d_cli.domain.errors import As2dError, AudioError, OutputError, RequestError, reason
 from as2d_cli.domain.types import Transcript
-from as2d_cli.system.addresses import absolute, address, flaw, located
+from as2d_cli.system.addresses import absolute, address, flaw, local, located
 from as2d_cli.system.atomic_files import write_text_atomic
 from as2d_cli.system.printable import printable
 from as2d_cli.system.remote_files import listed, reach, read_only
@@ -93,12 +93,13 @@ class Outputs:
 
 def output_folder(text: str) -> Path:
     """Return the folder that was named. Raises `RequestError` for an address that cannot be one."""
-    if read_only(address(text) or "") is None and (why := flaw(text)):
+    folder = located(text)
+    if read_only(address(folder) or "") is None and (why := flaw(text)):
         raise RequestError(f"{printable(text)}: {why}", _HINT)
-    return located(text)
+    return folder
 
 
-def plan(
+def plan_outputs(
     inputs: Sequence[Input], formats: Sequence[str], folder: Path | None, infix: str = ""
 ) -> list[Outputs]:
     """Return the outputs of each input: `<stem><infix>.<format>` beside it, or in `folder`.
@@ -136,6 +137,8 @@ def _planned(unique: Sequence[Input], endings: Sequence[str], folder: Path | Non
     refused: dict[Path, OutputError | None] = {}
     for one in unique:
         place = folder / one.subfolder if folder else one.path.parent
+        if folder is not None and address(folder) is None:
+            place = local(place)
         if place not in refused:
             refused[place] = _refusal(place)
         stem = _free_stem(one, place, endings, taken)

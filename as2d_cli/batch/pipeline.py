@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
+
 from as2d_cli.audio.stream import open_audio
 from as2d_cli.audio.vad import SpeechDetector
 from as2d_cli.audio.windows import split
@@ -25,6 +27,8 @@ from as2d_cli.transcripts.segments import join_texts, segment
 
 NOTHING_SAID = WindowResult("", (), None)
 """What becomes of a window in which nobody speaks."""
+_NEAR_SILENCE = 1e-3
+"""Recordings of an empty room are below this level, 60 dB under full scale."""
 
 
 @dataclass(slots=True)
@@ -45,6 +49,8 @@ class FileWork:
     warnings: list[str] = field(default_factory=list)
     silent_windows: int = 0
     """Windows without speech, which were not decoded."""
+    loudness: float = 0.0
+    """Of its loudest window so far: root mean square, full scale at 1."""
     error: As2dError | None = None
     drafting: bool = False
     """Whether the engine that decoded it had a drafter to the end."""
@@ -89,7 +95,8 @@ class FileWork:
     def conclude(self) -> None:
         """Add what can be told only of a whole file."""
         if self.error is None and self.silent_windows == self.returned:
-            self.warnings.append("no speech found: the transcript is empty")
+            way_out = "; --no-vad decodes it all the same" if self.loudness > _NEAR_SILENCE else ""
+            self.warnings.append(f"no speech found: the transcript is empty{way_out}")
 
 
 class Pipeline:
@@ -196,7 +203,10 @@ def windows_of(work: FileWork) -> Generator[Window, None, None]:
     stream = open_audio(work.source)
     work.sha256 = stream.sha256
     try:
-        yield from split(stream.blocks())
+        for window in split(stream.blocks()):
+            power = float(np.mean(np.square(window.samples)))
+            work.loudness = max(work.loudness, power**0.5)
+            yield window
         work.duration_s = stream.duration_s or 0.0
     finally:
         work.warnings += stream.warnings

@@ -96,6 +96,11 @@ class RunReport:
             self.predicted_plain_s += self.plan.plain.window_s(result.stats)
 
     @property
+    def drafter_at_work(self) -> str | None:
+        """The drafter that was chosen: another one than the first, if this device's profile says so."""
+        return (self.plan and self.plan.drafter) or self.drafter
+
+    @property
     def rtfx(self) -> float:
         """Audio seconds per wall second."""
         return self.audio_s / self.wall_s if self.wall_s else 0.0

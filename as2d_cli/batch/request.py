@@ -17,7 +17,7 @@ from as2d_cli.transcripts.subtitles import Layout
 
 WORD_FORMATS = frozenset({"json", "jsonl"})
 """Formats that hold the times of words, if those are asked for."""
-RECIPE = 1
+RECIPE = 2
 """Raised when the same model and options come to give another text, so that older outputs are made anew."""
 _WITHOUT_INFLUENCE = frozenset(
     {

@@ -82,7 +82,7 @@ def record_of(output: Path) -> Record | None:
 
 
 def remember(record: Record) -> None:
-    """Put down how an output is made. Raises `OSError`."""
+    """Write an output's record. Raises `OSError`."""
     file = _file_of(Path(record.output))
     file.parent.mkdir(parents=True, exist_ok=True)
     fields = asdict(record)
@@ -105,7 +105,7 @@ def owner(output: Path) -> str | None:
 
 
 def state_of(output: Path, source: Input, recipe: str) -> State:
-    """Find out what is the matter with an output. An input that cannot be read makes it stale."""
+    """Return the state of an output. An input that cannot be read makes it stale."""
     if not exists(output):
         return State.MISSING
     record = record_of(output)

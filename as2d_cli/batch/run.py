@@ -12,8 +12,8 @@ from contextlib import closing
 from dataclasses import replace
 
 from as2d_cli.batch.display import Display
-from as2d_cli.batch.local import local_executor
-from as2d_cli.batch.outputs import PendingFile, PendingFiles, clear_remains, plan
+from as2d_cli.batch.local import start_local
+from as2d_cli.batch.outputs import PendingFile, PendingFiles, clear_remains, plan_outputs
 from as2d_cli.batch.overlap import overlapped
 from as2d_cli.batch.pipeline import FileWork
 from as2d_cli.batch.report import RunReport
@@ -36,7 +36,7 @@ class BatchRun:
     """One run. `report` can be asked for at any time, also after an interruption."""
 
     def __init__(
-        self, request: BatchRequest, display: Display | None = None, start: StartExecutor = local_executor
+        self, request: BatchRequest, display: Display | None = None, start: StartExecutor = start_local
     ) -> None:
         """Decide what is to be written; `start` starts what decodes it.
 
@@ -47,7 +47,7 @@ class BatchRun:
         self._display = display or Display()
         self._files = PendingFiles(request)
         infix = f".{request.translate_to}" if request.translate_to else ""
-        self._outputs = plan(request.inputs, request.formats, request.folder, infix)
+        self._outputs = plan_outputs(request.inputs, request.formats, request.folder, infix)
         drafter = next(iter(request.able_drafters), None)
         unable = request.drafter if drafter is None else None
         self._report = RunReport(
@@ -161,7 +161,7 @@ class BatchRun:
         outcome = FileOutcome(file.source, stats=work.stats, warnings=(*work.warnings, *changed))
         if work.error is not None:
             return replace(outcome, error=work.error)
-        drafter = self._report.drafter if work.drafting else None
+        drafter = self._report.drafter_at_work if work.drafting else None
         transcript = work.transcript(self._window_request, self._request.target.name, drafter)
         transcript = replace(transcript, cues=lay_out(transcript.segments, self._request.layout))
         if not self._request.word_timestamps:

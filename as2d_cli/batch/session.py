@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -21,6 +22,7 @@ from as2d_cli.models import loader, weights
 from as2d_cli.models.registry import ModelEntry, cannot
 from as2d_cli.profile.choice import DraftChoice
 from as2d_cli.profile.guard import DraftGuard, guard_of
+from as2d_cli.profile.load import LoadWatch
 from as2d_cli.profile.plan import DraftPlan
 from as2d_cli.profile.run_costs import DraftSums
 from as2d_cli.profile.write_back import write_back
@@ -49,6 +51,7 @@ class LoadedModels:
     """Models at work."""
 
     target: ModelRef
+    drafter: str | None
     engine: Engine
     began: float
     """When loading began, by `time.perf_counter`."""
@@ -87,7 +90,8 @@ def load_models(models: Models, display: Display) -> Iterator[LoadedModels]:
     with Engine(settings, note=display.note, progress=display.steps) as engine:
         if flaw := engine.target_spec.features.flaw(WINDOW_S):
             raise PluginError(f"model {models.target.name!r} cannot be used: {flaw}")
-        yield LoadedModels(settings.target, engine, began, choice, plan)
+        drafter = settings.drafter.entry.name if settings.drafter else None
+        yield LoadedModels(settings.target, drafter, engine, began, choice, plan)
 
 
 def _fetched(entry: ModelEntry, threads: int, display: Display) -> ModelRef:
@@ -128,16 +132,13 @@ class Session:
     """What is asked of every window, but the question."""
     plan: DraftPlan | None
     """What was chosen by this device's profile, if that was left to it."""
+    drafter: str | None
+    """The drafter that was loaded, if there is one."""
     load_s: float
     guard: DraftGuard | None
     """Watches what windows take and whether drafts still pay, where a profile predicts it."""
     compared: Compared | None
     """Has windows decoded both ways, if that is asked for."""
-
-    @property
-    def spec(self) -> TargetSpec:
-        """Facts about the target."""
-        return self.engine.target_spec
 
     def request_for(self, question: str | None) -> Request:
         """Return what is asked of every window of a file."""
@@ -179,9 +180,10 @@ def open_session(asked: BatchRequest, display: Display) -> Iterator[Session]:
         compared = Compared(engine) if asked.compares else None
         pipeline = Pipeline(engine, compared=compared, vad=asked.vad, guard=guard)
         load_s = time.perf_counter() - models.began
-        yield Session(engine, pipeline, request, plan, load_s, guard, compared)
+        watch = LoadWatch((os.getpid(),))
+        yield Session(engine, pipeline, request, plan, models.drafter, load_s, guard, compared)
     if models.choice and plan and guard and is_stored:  # what was measured just now is not yet doubted
-        write_back(models.choice, plan, guard)
+        write_back(models.choice, plan, guard, watch.load())
 
 
 def _window_request(asked: BatchRequest, spec: TargetSpec) -> Request:
@@ -204,7 +206,7 @@ def _window_request(asked: BatchRequest, spec: TargetSpec) -> Request:
         known = ", ".join(LANGUAGES.get(code, code) for code in languages)
         raise RequestError(
             f"model {asked.target.name!r} does not know {LANGUAGES.get(language, language)}",
-            f"it knows: {known}" if known else "it is told of no language: leave out --language",
+            f"it knows: {known}" if known else "its language cannot be set: leave out --language",
         )
     wants_times = asked.timed or asked.word_timestamps
     return Request(asked.task, language, word_times=wants_times, prompt=asked.prompt, to=to)

@@ -15,7 +15,6 @@ from as2d_cli.batch.pipeline import FileWork
 from as2d_cli.batch.report import NodeReport
 from as2d_cli.batch.request import BatchRequest
 from as2d_cli.batch.resume import Content, Stamp, content_of
-from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.domain.errors import As2dError
 from as2d_cli.domain.types import DecodeStats, Request, Transcript, WindowResult
 from as2d_cli.engine.comparison import Comparison
@@ -26,7 +25,7 @@ Decoded: TypeAlias = tuple[FileWork, Content | None]
 """A file that is finished, and what it held, where that is wanted and known."""
 
 
-class Held(BytesIO):
+class StdinBytes(BytesIO):
     """Standard input, where there is none."""
 
     name = "stdin"
@@ -59,7 +58,7 @@ class Item:
         """Return the input as it can be read here."""
         if self.bytes is None:
             return self.input
-        return Input(self.input.path, self.input.subfolder, Held(self.bytes))
+        return Input(self.input.path, self.input.subfolder, StdinBytes(self.bytes))
 
     def content(self, stamp: Stamp | None, work: FileWork) -> Content | None:
         """Return what it held, if that is wanted and known; it had this `stamp` before `work` read it."""
@@ -67,7 +66,7 @@ class Item:
         return content_of(self.opened(), stamp, work.sha256) if wanted else None
 
 
-class Heard(Protocol):
+class OnWindow(Protocol):
     """Is told of every window that comes back."""
 
     def __call__(self, number: int, seconds: float, result: WindowResult | None, *, silent: bool) -> None:
@@ -102,10 +101,6 @@ class Started(Protocol):
     def request(self) -> Request:
         """What is asked of every window."""
 
-    @property
-    def spec(self) -> TargetSpec:
-        """Facts about the target."""
-
 
 class Executor(Protocol):
     """Decodes the files of a run: one engine in this process's care, or many on a cluster."""
@@ -136,7 +131,7 @@ class Executor(Protocol):
         Raises `ModelError`, `PluginError` or `RequestError` if none can be had.
         """
 
-    def run(self, items: Sequence[Item], heard: Heard) -> Iterator[Decoded | None]:
+    def run(self, items: Sequence[Item], on_window: OnWindow) -> Iterator[Decoded | None]:
         """Yield each file once it is finished, in any order; None when there is no other yet.
 
         Raises as `await_first`, also if no engine is left.

@@ -78,6 +78,11 @@ def _ending_with_code() -> Iterator[None]:
         raise typer.Exit(exit_code(error)) from error
     except KeyboardInterrupt as stop:
         raise typer.Exit(code_of_stop()) from stop
+    except RuntimeError as error:
+        # Before Python 3.12, Ctrl-C while an import makes a class arrives as "Error calling __set_name__".
+        if not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
+        raise typer.Exit(code_of_stop()) from error
     except BrokenPipeError as error:  # `as2d ... | head`: whoever read the results has had enough
         silence(sys.stdout)
         raise typer.Exit(ExitCode.PIPE_CLOSED) from error

@@ -13,7 +13,7 @@ from as2d_cli.batch.display import Display
 from as2d_cli.batch.inputs import Input
 from as2d_cli.batch.report import NodeReport
 from as2d_cli.batch.request import BatchRequest
-from as2d_cli.batch.work import Decoded, Heard, Item
+from as2d_cli.batch.work import Decoded, Item, OnWindow
 from as2d_cli.cluster.messages import (
     ActorMessage,
     ChunkHeader,
@@ -43,7 +43,7 @@ _CHUNK_BACKLOG = 4
 
 
 @contextmanager
-def ray_executor(batch_request: BatchRequest, display: Display) -> Iterator[RayExecutor]:
+def start_ray(batch_request: BatchRequest, display: Display) -> Iterator[RayExecutor]:
     """Have engines on the cluster of the request until the block ends.
 
     Raises `PluginError` if Ray is not installed or the cluster cannot be reached, `RequestError` for what
@@ -101,7 +101,7 @@ class RayExecutor:
             self._handle_messages()
         return self._first_engine, time.perf_counter() - self._began
 
-    def run(self, items: Sequence[Item], on_window: Heard) -> Iterator[Decoded | None]:
+    def run(self, items: Sequence[Item], on_window: OnWindow) -> Iterator[Decoded | None]:
         """Yield each file once it is finished, in any order; None when there is no other yet.
 
         Raises as `await_first`, also if no engine is left.

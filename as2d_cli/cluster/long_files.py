@@ -35,6 +35,7 @@ class LongFile:
         """Note that no chunk follows."""
         self.work.read = True
         self.work.duration_s = end.duration_s
+        self.work.loudness = end.loudness
         self.work.warnings[:0] = end.warnings
         self.work.error = self.work.error or end.error
         self.content = end.content

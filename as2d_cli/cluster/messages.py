@@ -81,6 +81,8 @@ class FileEnd:
     warnings: tuple[str, ...]
     error: As2dError | None
     content: Content | None
+    loudness: float
+    """Of the loudest window; see `FileWork`."""
 
 
 @dataclass(frozen=True, slots=True)

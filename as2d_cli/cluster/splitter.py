@@ -38,7 +38,8 @@ def split_file(item: Item, vad: bool) -> Iterator[ChunkHeader | Chunk | FileEnd]
         work.error = error
     if chunk:
         yield from _with_header(chunk)
-    yield FileEnd(work.duration_s, tuple(work.warnings), work.error, item.content(stamp, work))
+    content = item.content(stamp, work)
+    yield FileEnd(work.duration_s, tuple(work.warnings), work.error, content, work.loudness)
 
 
 def _with_header(chunk: Chunk) -> Iterator[ChunkHeader | Chunk]:

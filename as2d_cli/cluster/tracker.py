@@ -11,7 +11,7 @@ from typing import Any
 
 from as2d_cli.batch.pipeline import NOTHING_SAID, FileWork
 from as2d_cli.batch.resume import Content
-from as2d_cli.batch.work import Decoded, Heard, Item
+from as2d_cli.batch.work import Decoded, Item, OnWindow
 from as2d_cli.cluster.long_files import LongFile
 from as2d_cli.cluster.messages import (
     CHUNK_WINDOWS,
@@ -33,7 +33,7 @@ _CHUNKS_AHEAD = 3
 class Tracker:
     """The files of a run. Each is open until it is finished or has failed, which happens once."""
 
-    def __init__(self, items: Sequence[Item], on_window: Heard, *, detects_language: bool) -> None:
+    def __init__(self, items: Sequence[Item], on_window: OnWindow, *, detects_language: bool) -> None:
         """Begin with `items`. With `detects_language`, a file's first spoken window decides its language."""
         self._queue = WorkQueue(items)
         self._open = {item.number: item for item in items}

@@ -7,6 +7,7 @@ As2dError
 ├── AudioError        a file cannot be read as audio
 ├── DecodeError       a window could not be decoded (a worker died, a model failed)
 ├── RequestError      what was asked for makes no sense, or not for this model
+├── MeasurementError  the device was disturbed while it was measured
 └── OutputError       a result cannot be written
 """
 
@@ -88,6 +89,10 @@ class DecodeError(As2dError):
 
 class RequestError(As2dError):
     """What was asked for makes no sense, or not for this model."""
+
+
+class MeasurementError(As2dError):
+    """The device was disturbed while it was measured: the figures are of no use."""
 
 
 class OutputError(As2dError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 
 from as2d_cli.domain.errors import RequestError
@@ -118,12 +119,15 @@ yue cantonese
 _OTHER_NAMES = {
     "burmese": "my",
     "castilian": "es",
+    "cn": "zh",
+    "cz": "cs",
+    "dk": "da",
     "farsi": "fa",
     "filipino": "tl",
     "flemish": "nl",
+    "gr": "el",
     "haitian": "ht",
-    "iw": "he",
-    "jv": "jw",
+    "jp": "ja",
     "letzeburgesch": "lb",
     "mandarin": "zh",
     "moldavian": "ro",
@@ -131,29 +135,80 @@ _OTHER_NAMES = {
     "panjabi": "pa",
     "pushto": "ps",
     "sinhalese": "si",
+    "ua": "uk",
     "valencian": "ca",
+    "vn": "vi",
 }
+"""Also codes of countries that are no code of a language, and whose one main language is meant."""
+_STANDARD_CODES = {"fil": "tl", "jv": "jw", "nb": "no"}
+"""Standard code -> Whisper's."""
+_NO_LANGUAGE = {None, "mis", "mul", "zxx"}
+"""Codes that stand for none, several or no known language."""
+_LONGEST_CODE = 3
+_COUNTRY = re.compile("[a-z]{2}")
+_LOCALE_ENDING = re.compile(r"[.@].*", re.DOTALL)
+_FARTHEST = 30
+"""Languages this far apart on CLDR's scale, 4 for dialects, are not offered for one another."""
 
 
 def language_code(text: str) -> str | None:
     """Return the code of the language `text` names, None for `auto`; case does not matter.
 
+    A name may be a code, an English name, a BCP 47 tag, an ISO 639-2 or 639-3 code, or a POSIX locale.
     Raises `RequestError` with the nearest names.
 
     >>> language_code("German"), language_code("DE"), language_code("auto")
     ('de', 'de', None)
+    >>> language_code("pt-BR"), language_code("en_US.UTF-8"), language_code("deu")
+    ('pt', 'en', 'de')
     """
     word = " ".join(text.lower().replace("_", " ").split())
     if word == AUTO:
         return None
-    if word in LANGUAGES:
-        return word
     codes = {name: code for code, name in LANGUAGES.items()} | _OTHER_NAMES
-    if word in codes:
-        return codes[word]
-    near = get_close_matches(word, codes, n=3)
+    if (code := word if word in LANGUAGES else codes.get(word)) is not None:
+        return code
+    tag = _LOCALE_ENDING.sub("", word).replace(" ", "-")
+    if (code := _code_of_tag(tag)) is not None:
+        return code
+    typos = get_close_matches(word, codes, n=3) if len(word) > _LONGEST_CODE else ()
+    near = [f"{name} ({codes[name]})" for name in typos]
+    near = near or [f"{LANGUAGES[code]} ({code})" for code in _nearest(tag)]
     if near:
-        hint = "did you mean " + " or ".join(f"{name} ({codes[name]})" for name in near) + "?"
+        hint = f"did you mean {' or '.join(near)}?"
     else:
         hint = "give a code like en, an English name like german, or auto"
-    raise RequestError(f"there is no language {text!r}", hint)
+    raise RequestError(f"there is no language {text!r} among those of the models", hint)
+
+
+def _code_of_tag(tag: str) -> str | None:
+    """Return the code of the language that a BCP 47 tag is about, None if Whisper lacks it."""
+    from langcodes import Language, tag_is_valid  # here: the command line starts without it
+
+    if not tag_is_valid(tag):
+        return None
+    languages = [Language.get(broader).language or "" for broader in Language.get(tag).broader_tags()]
+    return next((code for code in map(_whispers, languages) if code in LANGUAGES), None)
+
+
+def _nearest(tag: str) -> list[str]:
+    """Return the code of what may be meant by a tag that is about no language of Whisper's, if there is one.
+
+    That is the language nearest to it, or else the main one of the country with this code. English is not
+    offered for a country: that is what countries without a language on record have.
+    """
+    from langcodes import Language, closest_match, tag_is_valid
+
+    if tag_is_valid(tag) and Language.get(tag).language not in _NO_LANGUAGE:
+        code, distance = closest_match(tag, list(LANGUAGES), max_distance=_FARTHEST)
+        if distance < _FARTHEST:
+            return [code]
+    of_country = f"und-{tag}"
+    if not _COUNTRY.fullmatch(tag) or not tag_is_valid(of_country):
+        return []
+    code = _whispers(Language.get(of_country).maximize().language or "")
+    return [code] if code in LANGUAGES and code != "en" else []
+
+
+def _whispers(language: str) -> str:
+    return _STANDARD_CODES.get(language, language)

@@ -1,4 +1,4 @@
-"""What callers have of the engine: a context in which windows are decoded by a target and perhaps a drafter.
+"""The engine as callers see it: a context manager that decodes windows with a target and perhaps a drafter.
 
 `pair` starts, restarts and ends the processes; `scheduler` takes one run of windows through them.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.domain.types import FeatureSpec
-from as2d_cli.engine.messages import DecodeSettings, ModelRef, Progress, Told
+from as2d_cli.engine.messages import DecodeSettings, ModelRef, Note, Progress
 from as2d_cli.engine.pair import Pair
 from as2d_cli.engine.scheduler import Guard, Ledger, Scheduler, WindowOutcome, WindowTask
 
@@ -106,8 +106,8 @@ class Engine:
         """
         return Scheduler(self.pair, self._ledger, self._tell, guard).run(tasks, drafted=drafted)
 
-    def _tell(self, message: Progress | Told) -> None:
-        if isinstance(message, Told):
+    def _tell(self, message: Progress | Note) -> None:
+        if isinstance(message, Note):
             self._note(message.note)
         else:
             self._progress(message)

@@ -34,6 +34,8 @@ _SLOW_S = 3.0
 after the time allowed is the last: a model of billions of weights would be measured for minutes."""
 _PASSES = 2
 """Passes of each row count in a round: they cost little beside encoding, and one is easily disturbed."""
+_BLUR_MS = 0.2
+"""Differences of this order say nothing about how even repeats are."""
 _DRAFT_TOKENS = 24
 _CHECKED_TOKENS = 24
 _SCORED_TOKENS = 8
@@ -58,6 +60,8 @@ class TargetCosts:
     peak_bytes: int
     row_epsilon: float | None = None
     """Largest difference of their logits; None if the target does not tell logits."""
+    spread: float = 1.0
+    """How many times as long as the lower quartile the median of a pass's repeats took, usually."""
 
     def step_ms(self) -> dict[int, float]:
         """Cost by row count half-way between few and many cached tokens."""
@@ -176,6 +180,7 @@ class _TargetTiming:
             row_invariant=_is_row_invariant(self._session) if compare_rows else True,
             peak_bytes=peak_bytes(),
             row_epsilon=_row_epsilon(self._session) if compare_rows else None,
+            spread=float(np.median([_spread(times_ms) for times_ms in self._pass_ms.values()])),
         )
 
 
@@ -262,6 +267,10 @@ def _timed(call: Callable[[], T], into: list[float]) -> T:
 def _usual(times_ms: list[float]) -> float:
     """Return the lower quartile: what it takes when nothing else disturbs, yet not by a lucky moment."""
     return float(np.quantile(times_ms, 0.25))
+
+
+def _spread(times_ms: list[float]) -> float:
+    return (float(np.median(times_ms)) + _BLUR_MS) / (_usual(times_ms) + _BLUR_MS)
 
 
 def peak_bytes() -> int:

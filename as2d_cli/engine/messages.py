@@ -75,6 +75,11 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgetJobs:
+    """The jobs sent before this are no longer wanted, but the one in work may be finished."""
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """The window in work: tokens and target passes so far."""
 
@@ -100,7 +105,7 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Note:
     """Something the user may want to know."""
 
     note: str
@@ -126,7 +131,7 @@ class Measured:
     costs: TargetCosts | DraftCosts
 
 
-Message: TypeAlias = TargetReady | DrafterReady | Progress | Told | Done | Failed | Measured
+Message: TypeAlias = TargetReady | DrafterReady | Progress | Note | Done | Failed | Measured
 LOADING = -1
 
 

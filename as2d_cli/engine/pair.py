@@ -90,6 +90,11 @@ class Pair:
             self.drafter = None
             self._memory.close()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and not closed."""
+        return bool(self._started)
+
     def can_draft(self, request: Request) -> bool:
         """Tell whether to ask for a draft of this request now."""
         return self.drafts_inside or (self.drafter is not None and self.drafter.takes(request))

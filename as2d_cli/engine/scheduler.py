@@ -17,7 +17,7 @@ from as2d_cli.audio.log_mel import log_mel
 from as2d_cli.decoding import DraftReader
 from as2d_cli.domain.errors import As2dError, DecodeError
 from as2d_cli.domain.types import DecodeStats, Request, Window, WindowResult
-from as2d_cli.engine.messages import DecodeSettings, Done, Failed, Job, Message, Progress, Told
+from as2d_cli.engine.messages import DecodeSettings, Done, Failed, ForgetJobs, Job, Message, Note, Progress
 from as2d_cli.engine.pair import SLOTS, Pair
 from as2d_cli.engine.processes import DrafterProcess
 
@@ -85,7 +85,7 @@ class Scheduler:
     """One run: at most `SLOTS` tasks are in work. The target is at the first of them, drafts run ahead."""
 
     def __init__(
-        self, pair: Pair, ledger: Ledger, tell: Callable[[Progress | Told], None], guard: Guard | None = None
+        self, pair: Pair, ledger: Ledger, tell: Callable[[Progress | Note], None], guard: Guard | None = None
     ) -> None:
         """Run windows through `pair`; `tell` takes what the target says while it decodes."""
         self._pair = pair
@@ -98,9 +98,14 @@ class Scheduler:
 
     def run(self, tasks: Iterable[WindowTask], *, drafted: bool) -> Iterator[WindowOutcome]:
         """Yield one outcome per task, in order. Raises `ModelError` if the target cannot be kept alive."""
-        source = iter(tasks)
+        try:
+            yield from self._outcomes(iter(tasks), drafted=drafted)
+        finally:
+            self._abandon()
+
+    def _outcomes(self, tasks: Iterator[WindowTask], *, drafted: bool) -> Iterator[WindowOutcome]:
         while True:
-            for task in islice(source, SLOTS - len(self._in_work)):
+            for task in islice(tasks, SLOTS - len(self._in_work)):
                 self._in_work.append(_InWork(task, self._hand_out(task, drafted)))
             if not self._in_work:
                 return
@@ -111,6 +116,14 @@ class Scheduler:
                 self._consult_guard(job, outcome)
                 self._ask_for_drafts()
             yield outcome
+
+    def _abandon(self) -> None:
+        """Have the processes forget what is still in work: whoever ran it has gone."""
+        jobs = self._jobs()
+        if jobs and self._pair.is_running:
+            for job in jobs:
+                self._draft_of(job).cancel()
+            self._pair.target.worker.send(ForgetJobs())
 
     def _hand_out(self, task: WindowTask, drafted: bool) -> Job | None:
         """Give a window to the processes, unless its result is known."""
@@ -136,10 +149,10 @@ class Scheduler:
             pair.slots.put(slot, spec, log_mel(task.window.samples, spec))
         if job.drafted:
             self._awaiting_draft.append(job)
+            self._ask_for_drafts(job)
         if self._guard is not None and not self._jobs():
             pair.fit_threads(with_drafts=pair.drafter is not None and job.drafted)
         pair.target.worker.send(job)
-        self._ask_for_drafts(job)
         return job
 
     def _ask_for_drafts(self, newest: Job | None = None) -> None:
@@ -181,7 +194,7 @@ class Scheduler:
             message = self._next_message()
             if message is None:
                 return self._replace_target()
-            if isinstance(message, Progress | Told):
+            if isinstance(message, Progress | Note):
                 self._tell(message)
             elif isinstance(message, Done) and message.id == job.id and message.result is not None:
                 self._pair.target.survived()

@@ -1,10 +1,12 @@
-"""Decodes windows in the target's process: opens the window, picks the draft, runs the loop."""
+"""The target's process: for each window it opens a session, picks the draft and runs the decode loop."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from multiprocessing.connection import Connection
 
 from as2d_cli.decoding import (
@@ -22,9 +24,22 @@ from as2d_cli.decoding.protocols import Target, TargetSession
 from as2d_cli.domain.errors import As2dError, DecodeError
 from as2d_cli.domain.types import Request, Step, WindowResult
 from as2d_cli.engine.inner_drafts import InnerDrafts
-from as2d_cli.engine.messages import DecodeSettings, Job, Progress, Told
+from as2d_cli.engine.measure import TargetCosts, measure_target
+from as2d_cli.engine.messages import (
+    Attach,
+    DecodeSettings,
+    Done,
+    Failed,
+    Job,
+    Measure,
+    ModelRef,
+    Note,
+    Progress,
+    TargetReady,
+)
 from as2d_cli.engine.results import Course, conclude, trace
 from as2d_cli.engine.slots import Slots
+from as2d_cli.engine.worker import jobs, plugin_errors, serving
 from as2d_cli.models import loader
 
 _PROGRESS_S = 0.2
@@ -108,7 +123,7 @@ class TargetWorker:
         except As2dError as error:
             if not self._inner_failed:
                 self._inner_failed = True
-                pipe.send(Told(loader.failed_draft(inner.plugin, error)))
+                pipe.send(Note(loader.failed_draft(inner.plugin, error)))
             return EMPTY
 
     @property
@@ -132,3 +147,35 @@ class TargetWorker:
             if (now_s := time.perf_counter()) - reported_s > _PROGRESS_S:
                 reported_s = now_s
                 pipe.send(Progress(job.id, tokens, count))
+
+
+def run_target(pipe: Connection, model: ModelRef, settings: DecodeSettings, inner: ModelRef | None) -> None:
+    """Body of the target's process; `inner` is a drafter to be run in it, too."""
+    with serving(pipe):
+        target = loader.load_target(model.entry, model.path, model.threads, model.decode_threads)
+        drafts, why_not = _inner_drafts(target, inner) if inner else (None, None)
+        pipe.send(TargetReady(target.spec, why_not))
+        attach: Attach = pipe.recv()
+        with closing(Slots(attach.layout, attach.name)) as slots:
+            worker = TargetWorker(target, slots, attach.draft_languages, settings, drafts)
+            for job in jobs(pipe, partial(_measured, target)):
+                try:
+                    with plugin_errors("target"):
+                        result = worker.decode(job, pipe)
+                    pipe.send(Done(job.id, result))
+                except As2dError as error:
+                    pipe.send(Failed(job.id, error))
+
+
+def _inner_drafts(target: Target, model: ModelRef) -> tuple[InnerDrafts | None, As2dError | None]:
+    """Load a drafter into the target's process; without it the run goes on, like without any drafter."""
+    try:
+        with plugin_errors("drafter"):
+            drafter = loader.load_inner_drafter(model.entry, model.path, model.threads, target.tokenizer)
+            return InnerDrafts(drafter, target.spec.vocab_size, model.entry.plugin), None
+    except As2dError as error:
+        return None, error
+
+
+def _measured(target: Target, order: Measure) -> TargetCosts:
+    return measure_target(target, order.seconds, rounds=order.rounds, warm=order.warm)

@@ -4,11 +4,12 @@ A declaration is a `ModelOption` that an entry point of the group `as2d.v1.optio
 name is the option's. It is a flag of the commands that work on audio, a setting, and a keyword of
 `transcribe`. The models that have it are those whose plugin names it in its `LOADING_OPTIONS`.
 
-Only modules with declarations are imported. A declaration that is of no use costs a warning.
+Only modules with declarations are imported. A declaration that cannot be used costs a warning.
 """
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -31,19 +32,19 @@ class ModelOption:
     help: str
     """What it does, one line."""
     refusal: str
-    """What a model without it is told to have, after its name: `has only one context`."""
+    """Completes `model X …` where a model has no such option: `has only one context`."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredOptions:
-    """All options by name, and a warning for each declaration that is of no use."""
+    """All options by name, and a warning for each declaration that cannot be used."""
 
     options: Mapping[str, ModelOption]
     warnings: tuple[str, ...] = ()
 
 
 def declared_options(reserved: Collection[str] = ()) -> DeclaredOptions:
-    """Read the declarations of all plugins; names in `reserved`, and names twice, are of no use."""
+    """Read the declarations of all plugins; names in `reserved`, and names twice, cannot be used."""
     options: dict[str, ModelOption] = {}
     warnings = []
     for declaration in find_options():
@@ -82,7 +83,7 @@ def with_options(
 def _read(declaration: EntryPoint) -> ModelOption:
     """Import what an entry point names. Raises `PluginError` if it is no declaration."""
     option = loader.import_entry_point(declaration)
-    if not _NAME.fullmatch(declaration.name):
+    if not _NAME.fullmatch(declaration.name) or keyword.iskeyword(declaration.name):
         raise PluginError(f"{describe(declaration)} cannot be used: no such name can be a flag")
     if type(option) is not ModelOption or not (_is_texts(option.choices) and option.choices):
         raise PluginError(f"{describe(declaration)} cannot be used: it is no ModelOption with choices")

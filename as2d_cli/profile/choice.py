@@ -8,18 +8,19 @@ goes on is the guard's question (`guard`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from as2d_cli.decoding.controller import MAX_CANDIDATES
-from as2d_cli.domain.errors import ModelError, OutputError
+from as2d_cli.domain.errors import MeasurementError, ModelError, OutputError
 from as2d_cli.engine.engine import Engine, EngineSettings
 from as2d_cli.engine.measure import PairCosts, peak_bytes
 from as2d_cli.engine.messages import ModelRef
 from as2d_cli.models import loader
 from as2d_cli.profile import store
+from as2d_cli.profile.load import is_quiet
 from as2d_cli.profile.measure_pair import measure_pair
 from as2d_cli.profile.plan import DraftPlan, best_of, of_threads, within
-from as2d_cli.system.device import fixed_work_ms, is_quiet
+from as2d_cli.system.device import fixed_work_ms, free_memory_bytes
 
 _DRIFT = 1.3
 """How much slower or faster than when it was measured a device may be before its profile is rescaled."""
@@ -39,6 +40,8 @@ class DraftChoice:
     """Further drafters, used where their profile says that they are better."""
     memory_limit_bytes: int | None = None
     note: Callable[[str], None] = lambda _: None
+    free_bytes: int | None = field(default_factory=free_memory_bytes)
+    """Memory that models may take; None if that is not known. To be asked before they are loaded."""
 
     def by_profiles(self) -> tuple[EngineSettings, DraftPlan | None]:
         """Return settings that follow the best plan of the stored profiles, and that plan.
@@ -66,37 +69,37 @@ class DraftChoice:
     def by_first_measurement(self, engine: Engine) -> DraftPlan:
         """Choose for a pair that has no profile: measure it, unless the machine has no time for that now.
 
-        A machine that is busy before or after gives figures that are of no use later, and no sign that drafts
-        would pay: then plain decoding it is, and the next run tries again; so, too, if a process ends.
-        A drafter in the target's process takes no time worth measuring: its drafts are always welcome.
+        Until a measurement can be trusted, runs decode plainly and the next one tries again; so, too, if a
+        process ends. A drafter in the target's process takes no time worth measuring: its drafts are always
+        welcome.
         """
         drafter = self.settings.drafter
         if drafter is not None and loader.drafts_inside(drafter.entry):
             reason = "this drafter takes next to no time"
             return DraftPlan(True, reason, drafter.entry.name, MAX_CANDIDATES)
         if not is_quiet():
-            engine.drop_drafter()
-            return DraftPlan(False, "the machine is too busy to measure what drafts are worth")
+            return self._without_profile("the machine is too busy to measure what drafts are worth", engine)
         self.note("measuring, once, what drafts are worth on this device: about 20 s")
         try:
-            costs = measure_pair(engine)
-            if is_quiet(after_work=True):
-                return self._keep_and_apply(costs, engine)
-            self.note("the machine became busy meanwhile: measured again in the next run")
+            return self.by_measurement(engine)
         except OutputError as error:
-            self.note(f"the profile is not kept: {error.message}")
-        except ModelError as error:
-            self.note(error.message)
-        engine.drop_drafter()
-        return DraftPlan(False, "what drafts are worth could not be measured")
+            return self._without_profile(f"the profile is not kept: {error.message}", engine)
+        except (MeasurementError, ModelError) as error:
+            return self._without_profile(error.message, engine)
 
     def by_measurement(self, engine: Engine) -> DraftPlan:
-        """Measure the pair in `engine`, however busy the machine; keep its profile and go on as planned.
+        """Measure the pair in `engine`, keep its profile and go on as planned.
 
-        Raises `ModelError` if there is no drafter at work, or a process ends; `OutputError` if the
-        profile cannot be written.
+        Raises `MeasurementError` if the figures cannot be trusted, `ModelError` if there is no drafter at
+        work or a process ends, `OutputError` if the profile cannot be written.
         """
         return self._keep_and_apply(measure_pair(engine), engine)
+
+    def _without_profile(self, reason: str, engine: Engine) -> DraftPlan:
+        """Go on without drafts until a run has measured what they are worth."""
+        self.note(f"{reason}; going on without drafts")
+        engine.drop_drafter()
+        return DraftPlan(False, reason)
 
     def _keep_and_apply(self, costs: tuple[PairCosts, ...], engine: Engine) -> DraftPlan:
         """Store what was measured, and let the engine go on by what follows from it."""
@@ -129,15 +132,15 @@ class DraftChoice:
         return profile.scaled(factor)
 
     def _plan(self, drafter: ModelRef, profile: store.Profile) -> DraftPlan:
-        """Return the profile's plan within the memory limit, with the drafter's name."""
-        limit = self.memory_limit_bytes
-        left = None if limit is None else limit - peak_bytes()
-        plan = within(profile.plan, profile.costs[0], left)
+        """Return the profile's plan within the memory that there is, with the drafter's name."""
+        name, costs, limit = drafter.entry.name, profile.costs[0], self.memory_limit_bytes
+        plan = within(profile.plan, costs, limit and limit - peak_bytes(), "the limit")
+        plan = within(plan, costs, self.free_bytes, "this device")
         if plan.drafting and (loss := profile.record.loss):
-            plan = plan.refused(
-                f"in earlier runs drafts cost {loss:.0%} of the time here: no further try for a week"
-            )
-        return replace(plan, drafter=drafter.entry.name if plan.drafting else None)
+            plan = plan.refused(f"in earlier runs it cost {loss:.0%} of the time: no further try for a week")
+        if profile.plan.drafting and not plan.drafting:
+            return replace(plan, reason=f"{name} is left out: {plan.reason}")
+        return replace(plan, drafter=name if plan.drafting else None)
 
 
 def drift(profile: store.Profile, now_ms: float) -> float:

@@ -131,13 +131,13 @@ def plan_drafts(splits: Sequence[PairCosts], drafter: str | None = None) -> Draf
     return plan
 
 
-def within(plan: DraftPlan, costs: PairCosts, memory_limit_bytes: int | None) -> DraftPlan:
-    """Return the plan if both models find room within the limit, else the same without drafts."""
+def within(plan: DraftPlan, costs: PairCosts, left_bytes: int | None, limit: str) -> DraftPlan:
+    """Return the plan if both models find room in what a limit leaves them, else the same without drafts."""
     needed = costs.target.peak_bytes + costs.drafter.peak_bytes
-    if memory_limit_bytes is None or needed <= memory_limit_bytes:
+    if left_bytes is None or needed <= left_bytes or not plan.drafting:
         return plan
-    left = max(0, memory_limit_bytes) / 1e6
-    return plan.refused(f"both models need {needed / 1e6:.0f} MB, the limit leaves them {left:.0f} MB")
+    left = max(0, left_bytes) / 1e6
+    return plan.refused(f"both models need {needed / 1e6:.0f} MB, {limit} leaves them {left:.0f} MB")
 
 
 def of_threads(splits: Sequence[PairCosts], decode_threads: int | None) -> PairCosts:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from as2d_cli.engine.messages import ModelRef
 from as2d_cli.models.loader import runtime_versions
 from as2d_cli.models.weights import as_loaded
 from as2d_cli.profile.plan import CAPS, DraftPlan, PlainCosts, plan_drafts
+from as2d_cli.profile.trust import costs_flaw
 from as2d_cli.system.atomic_files import write_text_atomic
 from as2d_cli.system.device import MAX_THREADS, device, fixed_work_ms
 from as2d_cli.system.json_files import read_json
@@ -137,6 +139,11 @@ def load(key: dict[str, str], note: Callable[[str], None] = lambda _: None) -> P
     if profile.key != key:
         note(f"{path}: the profile is another device's or models' and will be measured anew")
         return None
+    if flaw := costs_flaw(profile.costs):
+        note(f"{path}: the profile was disturbed ({flaw}) and will be measured anew")
+        with suppress(OSError):  # of a cache that is not ours to write
+            path.unlink()
+        return None
     return profile
 
 
@@ -213,6 +220,7 @@ def _target(raw: dict[str, Any]) -> TargetCosts:
     if not isinstance(raw["row_invariant"], bool):
         raise ValueError("whether rows are invariant is neither true nor false")
     _positive(raw["peak_bytes"])
+    _positive(raw.get("spread", 1.0))
     epsilon = raw["row_epsilon"]
     if epsilon is not None and not (isinstance(epsilon, float) and 0 <= epsilon < _TOO_MUCH):
         raise ValueError(f"{epsilon!r} is no difference of logits")

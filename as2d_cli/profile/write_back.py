@@ -8,8 +8,10 @@ from as2d_cli.domain.errors import As2dError
 from as2d_cli.profile import store
 from as2d_cli.profile.choice import DraftChoice, drift
 from as2d_cli.profile.guard import DraftGuard
+from as2d_cli.profile.load import Load
 from as2d_cli.profile.plan import DraftPlan
-from as2d_cli.system.device import fixed_work_ms, is_quiet
+from as2d_cli.profile.trust import load_flaw
+from as2d_cli.system.device import fixed_work_ms
 
 MIN_WINDOWS = 8
 """Windows of a run that is heard."""
@@ -17,21 +19,19 @@ WRONG = 1.5
 """By how much costs must be off for a profile to be dropped: more than the drift that is let pass."""
 
 
-def write_back(choice: DraftChoice, plan: DraftPlan, guard: DraftGuard) -> None:
+def write_back(choice: DraftChoice, plan: DraftPlan, guard: DraftGuard, load: Load | None) -> None:
     """Drop profiles of the target that the run contradicts; else note what drafts came to, if they lost.
 
-    The models are to be at rest: nothing is written if the machine has other work. What cannot be written is
-    only noted.
+    `load` is what other programs did meanwhile: beside much of that nothing is written. What cannot be
+    written is only noted.
     """
-    if guard.costs.windows < MIN_WINDOWS:
+    if guard.costs.windows < MIN_WINDOWS or load_flaw(load) is not None:
         return
     stored = choice.stored()
     now_ms = fixed_work_ms()
     wrong = [profile for profile in stored.values() if _is_contradicted(profile, guard, now_ms)]
     profile = stored.get(plan.drafter or "")
     changed = profile and profile not in wrong and _with_run(profile, guard)
-    if not (wrong or changed) or not is_quiet(after_work=True):
-        return
     try:
         for profile in wrong:
             store.forget(profile.key)

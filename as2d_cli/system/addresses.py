@@ -2,7 +2,8 @@
 
 Such an address goes through the program as the path that Python makes of it, `s3:/bucket/talk.wav`: its
 stem, its parent and its place below a folder come from the path as for any other file. This module turns
-the path into an address again. What follows a name on the web goes before it,
+the path into an address again. A relative path of this machine that would read as one, `rec:/in.wav`, goes
+through the program as an absolute path. What follows a name on the web goes before it,
 `https:/host/?%3Fid%3D1/talk.wav`, so that the name stays last.
 """
 
@@ -19,6 +20,8 @@ _ADDRESS: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+]+):/+(?P<rest>.*)", re.D
 _THIS_MACHINE: Final = re.compile(r"file:(//(localhost)?)?(?P<path>/(?!/).*)", re.DOTALL)
 _SCHEME: Final = re.compile(r"\A[A-Za-z][A-Za-z0-9+]+://")
 _NOTHING: Final = re.compile("[a-z][a-z0-9+]+:/*")
+_COLON_FOLDER: Final = re.compile("(?P<folder>[a-z][a-z0-9+]+:)(/(?!/).*)?", re.DOTALL)
+"""What a relative path may begin with, and an address as a path does."""
 WEB: Final = frozenset({"http", "https"})
 _WEB_FILE: Final = re.compile(
     r"(?P<folder>https?:/+[^?#]+)/(?P<name>[^/?#]+)(?P<query>(/?\?[^#]*)?)(#.*)?", re.DOTALL
@@ -50,11 +53,14 @@ def address(path: str | Path) -> str | None:
 def located(text: str) -> Path:
     """Return the path of what was given as a text; `file://` is this machine (RFC 8089).
 
-    Schemes may be in capitals (RFC 3986 section 3.1), if two slashes follow that mark them.
+    Schemes may be in capitals (RFC 3986 section 3.1), if two slashes follow that mark them. After one slash
+    it is a path of this machine if its first folder exists.
 
     >>> str(located("https://host/talks/a.wav?id=1#t=10"))
     'https:/host/talks/?%3Fid%3D1/a.wav'
     """
+    if (relative := _COLON_FOLDER.fullmatch(text)) and os.path.lexists(relative["folder"]):
+        return local(Path(text))
     text = _lowered(text)
     if here := _THIS_MACHINE.fullmatch(text):
         return Path(_unquoted(here["path"]))
@@ -62,7 +68,12 @@ def located(text: str) -> Path:
     if file and not _QUERY_BEFORE_NAME.search(text):  # else it is such a path already
         query = f"?{quote(file['query'], safe='', errors='surrogateescape')}" if file["query"] else ""
         return Path(file["folder"], query, file["name"])
-    return Path(text)
+    return local(Path(text)) if address(text) is None else Path(text)
+
+
+def local(path: Path) -> Path:
+    """Return a path of this machine as one that no address looks like, nor that of a file in it."""
+    return path.absolute() if _COLON_FOLDER.fullmatch(str(path)) else path
 
 
 def _lowered(text: str) -> str:

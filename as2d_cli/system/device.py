@@ -1,18 +1,17 @@
-"""Describes this device: its processor, the cores to use, and whether it is quiet enough to measure."""
+"""Describes this device: its processor, how many threads to use, and how fast it is now."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import platform
 import time
 from pathlib import Path
 
 from as2d_cli.domain.errors import RequestError
+from as2d_cli.system.cgroups import cpu_quota, memory_left_bytes
 
-_SAMPLE_S = 0.3
-_QUIET_SHARE = 0.8
-"""Least share of all processors that must be idle for a measurement to mean anything."""
 MAX_THREADS = 4096
 """More than any machine has processors: native code would crash."""
 _FIXED_WORK = bytes(1 << 20)
@@ -20,7 +19,13 @@ _FIXED_REPEATS = 12
 
 
 def usable_cpus() -> int:
-    """Return how many processors this process may use."""
+    """Return how many processors this process may use at once: no more than a container's quota fills."""
+    quota = cpu_quota()
+    return _own_cpus() if quota is None else max(1, min(_own_cpus(), math.ceil(quota)))
+
+
+def _own_cpus() -> int:
+    """Return on how many processors this process may run."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -38,7 +43,20 @@ def usable_threads(asked: int | None) -> int:
 
 def device() -> str:
     """Describe the processor and how many of its cores this process may use."""
-    return f"{_processor()}, {usable_cpus()} CPUs, {platform.system()} {platform.machine()}"
+    quota = cpu_quota()
+    limit = f" (a quota of {quota:g})" if quota is not None and quota < _own_cpus() else ""
+    return f"{_processor()}, {usable_cpus()} CPUs{limit}, {platform.system()} {platform.machine()}"
+
+
+def free_memory_bytes() -> int | None:
+    """Return how much memory models may take now, swap aside; None where the system does not tell."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        lines = []
+    free = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    left = memory_left_bytes()
+    return min(free if left is None else [*free, left], default=None)
 
 
 def _processor() -> str:
@@ -48,21 +66,6 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "Hardware"))]
     return names[0] if names else platform.processor() or platform.machine()
-
-
-def is_quiet(*, after_work: bool = False) -> bool:
-    """Tell whether nearly all processors are idle, watching them for a moment.
-
-    Where the system does not say (no /proc/stat), the load average must do. It is of a whole minute, so
-    `after_work` of our own it would tell of that, and the machine is taken to be quiet.
-    """
-    before = _ticks()
-    if before is None:
-        return after_work or os.getloadavg()[0] < (1 - _QUIET_SHARE) * (os.cpu_count() or 1)
-    time.sleep(_SAMPLE_S)
-    after = _ticks() or before
-    total, idle = after[0] - before[0], after[1] - before[1]
-    return total > 0 and idle / total >= _QUIET_SHARE
 
 
 def fixed_work_ms() -> float:
@@ -76,13 +79,3 @@ def fixed_work_ms() -> float:
         hashlib.blake2b(_FIXED_WORK).digest()
         times.append(time.perf_counter() - began)
     return sorted(times)[_FIXED_REPEATS // 4] * 1e3
-
-
-def _ticks() -> tuple[int, int] | None:
-    """Return clock ticks of all processors since the start: all, and idle ones (proc(5))."""
-    try:
-        fields = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]
-    except OSError:
-        return None
-    ticks = [int(field) for field in fields]
-    return sum(ticks), ticks[3] + ticks[4]

@@ -229,6 +229,11 @@ def starts_word(word: Word) -> bool:
     return word.text[:1].isspace() or _is_unspaced(word.text[:1])
 
 
+def ends_clause(word: Word) -> bool:
+    """Tell whether a clause or a sentence ends with `word`, by its punctuation."""
+    return word.text.strip().rstrip(_CLOSING)[-1:] in _CLAUSE_ENDS | _SENTENCE_ENDS
+
+
 def _as_segment(words: Sequence[Word]) -> Segment:
     text = "".join(word.text for word in words).strip()
     tokens = tuple(token for word in words for token in word.tokens)

@@ -187,14 +187,14 @@ def test_absurd_loudness_is_limited_and_told(jfk, disguised):
     assert "times full scale" in stream.warnings[0]
 
 
-@pytest.mark.parametrize("size", [0, 0xFFFFFFFF])
-def test_a_wav_whose_writer_did_not_know_its_length_is_read_to_the_end(jfk, size):
+@pytest.mark.parametrize(("size", "warnings"), [(0, 1), (0xFFFFFFFF, 0)])
+def test_a_wav_whose_writer_did_not_know_its_length_is_read_to_the_end(jfk, size, warnings):
     content = bytearray(encoded(jfk, subtype="PCM_16"))
     place = content.index(b"data") + 4
     content[place : place + 4] = struct.pack("<I", size)
     samples, stream = listen(io.BytesIO(bytes(content)))
     assert len(samples) == len(jfk)
-    assert stream.warnings == []
+    assert len(stream.warnings) == warnings
 
 
 def test_a_cut_wav_gives_what_is_there_and_says_so(jfk, disguised):
@@ -336,7 +336,7 @@ def test_doubles_that_no_float_can_hold_are_no_warning_of_numpy():
     doubles[[100, 200]] = 1e300, -1e300
     doubles.view(np.uint64)[300] = 0x7FF0000000000001  # a signalling NaN
     chunks = AvReader(io.BytesIO(encoded(doubles, subtype="DOUBLE"))).chunks()
-    samples = np.concatenate([block for block, _ in chunks])[:, 0]
+    samples = np.concatenate([chunk.samples for chunk in chunks])[:, 0]
     assert np.flatnonzero(~np.isfinite(samples)).tolist() == [100, 200, 300]
 
 

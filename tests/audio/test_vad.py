@@ -96,6 +96,24 @@ def test_speech_is_heard_however_loud_it_is(detector, name, gain):
     assert detector.hears_speech((samples * gain).clip(-1, 1))
 
 
+def rumble(count, seed=3):
+    """Return noise of power 1 below 50 Hz, as wind and traffic make it."""
+    spectrum = np.fft.rfft(np.random.default_rng(seed).normal(size=count))
+    spectrum[np.fft.rfftfreq(count, 1 / SAMPLE_RATE_HZ) > 50] = 0
+    found = np.fft.irfft(spectrum, count)
+    return found / found.std()
+
+
+@pytest.mark.parametrize("above_db", [12, 24])
+@pytest.mark.parametrize("name", ["LJ001-0002.flac", "fleurs-de-004.ogg", "jfk.flac"])
+def test_speech_is_heard_under_rumble_that_is_louder(detector, name, above_db):
+    samples, _ = soundfile.read(DATA / name, dtype="float32")
+    loud = rumble(len(samples)) * samples.std() * 10 ** (above_db / 20)
+    both = samples + loud
+    assert detector.hears_speech((both / np.abs(both).max()).astype(np.float32))
+    assert not detector.hears_speech((loud / np.abs(loud).max()).astype(np.float32))
+
+
 @pytest.mark.parametrize("place_s", [0.0, 14.3, 28.0])
 def test_one_word_in_half_a_minute_of_noise_is_heard(detector, president, place_s):
     samples = 0.003 * np.tile(noise(1), 2)[: 30 * SAMPLE_RATE_HZ]

@@ -3,12 +3,14 @@
 import io
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
 from as2d_cli.audio.sources import open_file
 from as2d_cli.batch.inputs import find_inputs
 from as2d_cli.domain.errors import AudioError, RequestError
+from as2d_cli.system.addresses import address
 
 
 @pytest.fixture
@@ -34,6 +36,16 @@ def test_a_folder_gives_the_audio_in_and_below_it_sorted_and_counts_the_rest(pla
     assert inputs.notes == ("talks: ignored 2 files that are no audio",)
 
 
+@pytest.mark.parametrize("given", ["s3:/in.wav", "s3:", "s3:/*.wav", "s*/*.wav", "s3*", ".", "./s3:/in.wav"])
+def test_a_folder_here_that_ends_in_a_colon_is_never_taken_for_a_store(tmp_path, monkeypatch, sound, given):
+    monkeypatch.chdir(tmp_path)
+    sound("s3:/in.wav", 0.2)
+    (one,) = find_inputs([given]).found
+    assert (one.error, one.path.absolute()) == (None, tmp_path / "s3:" / "in.wav")
+    assert address(one.path) is None
+    assert one.subfolder == Path("s3:" if given == "." else "")
+
+
 def test_in_a_folder_content_counts_and_not_the_name(place):
     (place / "talks" / "a.wav").rename(place / "talks" / "recording")
     assert paths(find_inputs(["talks"]))[:2] == ["talks/b.wav", "talks/recording"]
@@ -42,6 +54,25 @@ def test_in_a_folder_content_counts_and_not_the_name(place):
 def test_a_broken_recording_in_a_folder_is_not_passed_over_in_silence(place):
     (place / "talks" / "broken.m4a").write_bytes(b"")
     assert "talks/broken.m4a" in paths(find_inputs(["talks"]))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "d.wav.part",
+        "d.crdownload",
+        "d.wav.!qB",
+        "d.f140.m4a.part-Frag3",
+        "D.WAV.PART",
+        "d.wav.download/d.wav",
+    ],
+)
+def test_partial_downloads_in_a_folder_are_left_out_and_counted(place, sound, name):
+    sound(f"talks/{name}", 0.2)
+    inputs = find_inputs(["talks"])
+    assert paths(inputs) == ["talks/a.wav", "talks/b.wav", "talks/deep/c.wav"]
+    assert inputs.notes == ("talks: ignored 2 files that are no audio and 1 partial download",)
+    assert paths(find_inputs([f"talks/{name}"])) == [f"talks/{name}"]  # given by name it is meant
 
 
 def test_a_folder_without_audio_is_an_error(place):

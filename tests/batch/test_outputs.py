@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from as2d_cli.batch.inputs import Input
-from as2d_cli.batch.outputs import Outputs
-from as2d_cli.batch.outputs import plan as plan_inputs
+from as2d_cli.batch.outputs import Outputs, output_folder
+from as2d_cli.batch.outputs import plan_outputs as plan_inputs
 from as2d_cli.batch.resume import State, content_of, stamp_of
 from as2d_cli.domain.errors import RequestError
 from as2d_cli.domain.types import Transcript
+from as2d_cli.system.addresses import address
 
 SPOKEN = Transcript("Well.", (), "en", 1.0, "speaker", None)
 
@@ -42,6 +43,16 @@ def test_a_chosen_folder_is_made_and_takes_all_outputs(tmp_path):
     planned = plan([tmp_path / "a.wav"], ["vtt"], tmp_path / "out" / "deep")
     assert names(planned, tmp_path) == [["out/deep/a.vtt"]]
     assert (tmp_path / "out" / "deep").is_dir()
+
+
+@pytest.mark.parametrize("folder", ["s3:/out", "."])
+def test_a_folder_here_that_ends_in_a_colon_takes_outputs(tmp_path, monkeypatch, folder):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s3:").mkdir()
+    (planned,) = plan_inputs([Input(tmp_path / "a.wav", Path("s3:"))], ["txt"], output_folder(folder))
+    ((_, path),) = planned.files
+    assert path.absolute() == tmp_path / folder / "s3:" / "a.txt"
+    assert address(path) is None
 
 
 def test_a_name_that_is_too_long_is_told_before_anything_is_decoded(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from as2d_cli.batch.inputs import find_inputs
-from as2d_cli.batch.local import local_executor
+from as2d_cli.batch.local import start_local
 from as2d_cli.batch.overlap import overlapped
 from as2d_cli.batch.request import BatchRequest, ClusterChoice
 from as2d_cli.batch.run import BatchRun
@@ -128,7 +128,7 @@ def test_outputs_of_a_cluster_are_put_side_by_side_in_order_and_none_is_lost(scr
             folder=Path("slow://texts"),
             cluster=ClusterChoice(),
         )
-        batch = BatchRun(request, start=local_executor)  # it stands for the engines of Ray
+        batch = BatchRun(request, start=start_local)  # it stands for the engines of Ray
         return list(batch.run()), batch.report()
 
     outcomes, report = run()

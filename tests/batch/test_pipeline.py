@@ -170,6 +170,15 @@ def test_a4_where_nobody_speaks_the_transcript_is_empty_and_a_warning_says_so(en
     assert work.warnings == ["no speech found: the transcript is empty"]
 
 
+def test_a_recording_without_speech_that_is_not_silent_comes_with_a_way_out(engine, tmp_path):
+    noise = np.random.default_rng(2).normal(0, 0.1, 16_000 * 3)
+    soundfile.write(tmp_path / "loud.wav", noise, 16_000)
+    soundfile.write(tmp_path / "quiet.wav", noise / 1000, 16_000, subtype="FLOAT")
+    loud, quiet = Pipeline(engine).run([tmp_path / "loud.wav", tmp_path / "quiet.wav"], Request())
+    assert loud.warnings == ["no speech found: the transcript is empty; --no-vad decodes it all the same"]
+    assert quiet.warnings == ["no speech found: the transcript is empty"]
+
+
 def test_speech_of_which_no_word_was_written_is_told_of_with_its_time(sound, tmp_path):
     """OpenWhispr/openwhispr#2152: whole sentences dropped, and nothing said about it."""
     brief = model("speaker", heard_to=0.5)

@@ -229,11 +229,7 @@ def test_a_target_that_breaks_its_contract_is_found_out_by_comparing(
 
 
 def test_threads_default_to_the_processors_this_process_may_use():
-    assert (
-        usable_cpus() == len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else usable_cpus() > 0
-    )
+    assert 0 < usable_cpus() <= (os.cpu_count() or 1)
 
 
 def test_only_what_decides_the_text_of_a_file_makes_it_stale(scripted, sound):

@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from as2d_cli import __version__
+from as2d_cli.cli.app import _ending_with_code
 from as2d_cli.cli.exit_codes import code_of_stop, ending_in_order, exit_code
 from as2d_cli.domain.errors import (
     AudioError,
@@ -170,3 +172,10 @@ def test_a_signal_ends_a_command_in_order_and_is_told_from_others(number, code):
         signal.raise_signal(number)
     assert code_of_stop() == code
     assert signal.getsignal(number) == before
+
+
+@pytest.mark.parametrize(("cause", "ends"), [(KeyboardInterrupt(), True), (ValueError(), False)])
+def test_ctrl_c_while_a_class_is_made_is_ctrl_c(cause, ends):
+    """Python 3.10 and 3.11 wrap whatever `__set_name__` raises."""
+    with pytest.raises(typer.Exit if ends else RuntimeError), _ending_with_code():
+        raise RuntimeError("Error calling __set_name__ on 'Field' instance") from cause

@@ -31,9 +31,11 @@ def loaded(monkeypatch):
 
     def make(run):
         @contextmanager
-        def open_session(batch_request, display):
+        def open_session(read_request, display):
             engine = SimpleNamespace(run=run, target_spec=None, process_ids=(), is_drafting=False)
-            yield Session(engine, Pipeline(engine), Request(), None, load_s=0.0, guard=None, compared=None)
+            yield Session(
+                engine, Pipeline(engine), Request(), None, None, load_s=0.0, guard=None, compared=None
+            )
             closed.append(True)
 
         monkeypatch.setattr(actor, "open_session", open_session)

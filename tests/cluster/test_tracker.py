@@ -23,7 +23,7 @@ from as2d_cli.domain.errors import AudioError, DecodeError, ModelError
 from as2d_cli.domain.types import Span, WindowResult
 from as2d_cli.engine.comparison import Comparison
 
-END = FileEnd(90.0, ("clipped",), None, None)
+END = FileEnd(90.0, ("clipped",), None, None, 0.1)
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_of_all_long_files_together_no_more_is_read_ahead_than_engines_soon_need
 
 def test_a_long_file_that_cannot_be_read_on_fails_with_that(windows):
     tracker = divided(windows)
-    tracker.end_reading(0, FileEnd(0.0, (), AudioError("cut off"), None))
+    tracker.end_reading(0, FileEnd(0.0, (), AudioError("cut off"), None, 0.0))
     assert tracker.finished[0][0].error.message == "cut off"
 
 
@@ -146,7 +146,9 @@ def test_a_long_file_in_which_nobody_speaks_says_so(windows):
     tracker.next_piece(1, 1)
     tracker.handle_window(1, window(0, silent=True))
     tracker.end_reading(0, END)
-    assert tracker.finished[0][0].warnings[-1] == "no speech found: the transcript is empty"
+    assert (
+        tracker.finished[0][0].warnings[-1].startswith("no speech found: the transcript is empty; --no-vad")
+    )
 
 
 def test_what_loses_engines_fails_with_the_last_reason_and_once(windows):

@@ -27,13 +27,58 @@ def test_codes_and_english_names_are_understood_in_any_case(typed, code):
     assert language_code(typed) == code
 
 
+@pytest.mark.parametrize(
+    ("typed", "code"),
+    [
+        ("pt-BR", "pt"),
+        ("en_US.UTF-8", "en"),
+        ("sr_RS@latin", "sr"),
+        ("zh-TW", "zh"),
+        ("zh-Hant-HK", "zh"),
+        ("zh-yue", "yue"),
+        ("cmn", "zh"),
+        ("deu", "de"),
+        ("ger", "de"),
+        ("arb", "ar"),
+        ("iw", "he"),
+        ("nb", "no"),
+        ("nob", "no"),
+        ("nn-NO", "nn"),
+        ("jav", "jw"),
+        ("fil-PH", "tl"),
+        ("jp", "ja"),
+        ("UA", "uk"),
+    ],
+)
+def test_tags_locales_and_longer_codes_of_one_language_are_understood(typed, code):
+    assert language_code(typed) == code
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("gsw", "did you mean german (de)?"),
+        ("ary-MA", "did you mean arabic (ar)?"),
+        ("kr", "did you mean korean (ko)?"),  # Kanuri, and Korea
+        ("tw", "did you mean chinese (zh)?"),  # Twi, and Taiwan
+        ("ky", "a code like en"),
+        ("mul", "auto"),
+        ("C.UTF-8", "auto"),
+    ],
+)
+def test_a_code_of_no_language_of_whisper_is_refused_with_the_nearest(typed, hint):
+    with pytest.raises(RequestError) as caught:
+        language_code(typed)
+    assert hint in caught.value.hint
+
+
 def test_auto_means_that_the_language_is_detected():
     assert language_code("Auto") is None
 
 
 @pytest.mark.parametrize(
     ("typed", "hint"),
-    [("germn", "german (de)"), ("frensh", "french (fr)"), ("en-US", "a code like en"), ("", "auto")],
+    [("germn", "german (de)"), ("frensh", "french (fr)"), ("xx", "a code like en"), ("", "auto")],
 )
 def test_a_typo_gets_a_suggestion(typed, hint):
     with pytest.raises(RequestError) as caught:

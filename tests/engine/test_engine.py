@@ -13,8 +13,8 @@ from as2d_cli.domain.errors import DecodeError, ModelError, PluginError
 from as2d_cli.domain.types import Request, Window
 from as2d_cli.engine.engine import Engine, EngineSettings
 from as2d_cli.engine.messages import DecodeSettings, ModelRef
+from as2d_cli.engine.processes import WorkerHandle
 from as2d_cli.engine.scheduler import WindowTask
-from as2d_cli.engine.worker_handle import WorkerHandle
 from as2d_cli.models.registry import ModelEntry
 from as2d_cli.models.sources import NoSource
 

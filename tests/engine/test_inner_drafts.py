@@ -7,7 +7,8 @@ from as2d_cli.domain.errors import DecodeError
 from as2d_cli.domain.types import Request
 from as2d_cli.engine.inner_drafts import MAX_EARLIER, InnerDrafts
 from as2d_cli.engine.messages import ModelRef
-from as2d_cli.engine.worker_main import _inner_drafts, plugin_errors
+from as2d_cli.engine.target_worker import _inner_drafts
+from as2d_cli.engine.worker import plugin_errors
 from as2d_cli.models import loader
 from as2d_cli.models.registry import ModelEntry
 from as2d_cli.models.sources import NoSource

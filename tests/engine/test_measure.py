@@ -100,3 +100,18 @@ def test_every_pass_is_timed_as_often_as_asked(clock):
 def test_a_cache_is_filled_to_a_length_and_not_beyond(tokens):
     session = ScriptedSession([1] * 300, prompt=(3, 4), vocab_size=50, max_tokens=300)
     assert measure._fill_cache(session, tokens) == session.length == 1 + tokens
+
+
+@pytest.mark.parametrize(("slowed", "spread"), [(0, 1.0), (20, 1.0), (2, 2.0)])
+def test_uneven_repeats_of_most_passes_are_told(clock, slowed, spread):
+    target = Target(clock, *[0.01] * 20)
+    measured = target._passed
+
+    def uneven(rows):
+        measured(rows)
+        if slowed and len(target.passes) % slowed == 0:
+            clock.now_s += 0.05
+
+    target._passed = uneven
+    costs = measure_target(target, seconds=0.0, rounds=4, warm=True)
+    assert costs.spread > spread if spread > 1 else costs.spread < 1.25

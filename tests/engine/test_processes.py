@@ -1,10 +1,12 @@
-"""What a drafter's process is asked for."""
+"""What a drafter's process is asked for, and what becomes of one that breaks the protocol."""
+
+from multiprocessing.connection import Connection
 
 import pytest
 
 from as2d_cli.decoding.protocols import DrafterSpec
 from as2d_cli.domain.types import FeatureSpec, Request
-from as2d_cli.engine.processes import MAX_WAITING, DrafterProcess
+from as2d_cli.engine.processes import MAX_WAITING, DrafterProcess, WorkerHandle
 
 
 class Listener:
@@ -45,3 +47,9 @@ def test_a_drafter_that_has_not_begun_is_not_asked():
     listener = Listener(None, None)
     listener.is_attached = False
     assert not DrafterProcess.takes(listener, Request())
+
+
+def test_a_process_that_sends_what_is_no_message_is_lost():
+    worker = WorkerHandle("odd", Connection.send_bytes, b"no message")
+    assert worker.receive(20.0) is None
+    assert not worker.process.is_alive()

@@ -9,7 +9,7 @@ import pytest
 from as2d_cli.decoding import DraftStream
 from as2d_cli.domain.errors import DecodeError
 from as2d_cli.domain.types import DecodeStats, FeatureSpec, Request, Window, WindowResult
-from as2d_cli.engine.messages import DecodeSettings, Done, Failed, Progress, Told
+from as2d_cli.engine.messages import DecodeSettings, Done, Failed, Note, Progress
 from as2d_cli.engine.scheduler import Ledger, Scheduler, WindowTask
 
 
@@ -44,7 +44,7 @@ class FakePair:
     def __init__(self, *script):
         self.target = SimpleNamespace(worker=Worker(script), survived=lambda: None)
         self.target_spec = SimpleNamespace(features=FeatureSpec(), vocab_size=10)
-        self.drafter = None
+        self.drafter, self.is_running = None, False
         streams = [DraftStream.in_memory(4) for _ in range(4)]
         layout = SimpleNamespace(specs=(FeatureSpec(),))
         self.slots = SimpleNamespace(layout=layout, stream=streams.__getitem__, put=lambda *_: None)
@@ -117,9 +117,9 @@ def test_a_target_that_dies_costs_the_first_window_and_gets_the_others_again_in_
 
 def test_progress_and_notes_are_passed_on():
     heard = []
-    pair = FakePair([lambda job: Progress(job.id, 3, 1), Told("a note"), done("a")])
+    pair = FakePair([lambda job: Progress(job.id, 3, 1), Note("a note"), done("a")])
     run(pair, [task()], tell=heard.append)
-    assert heard == [Progress(1, 3, 1), Told("a note")]
+    assert heard == [Progress(1, 3, 1), Note("a note")]
 
 
 def test_a_known_result_keeps_its_place_without_the_target():

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -6,11 +9,39 @@ from as2d_cli.engine.engine import EngineSettings
 from as2d_cli.engine.messages import ModelRef
 from as2d_cli.models.registry import ModelEntry
 from as2d_cli.models.sources import NoSource
+from as2d_cli.profile import choice, trust
+from as2d_cli.system.device import usable_cpus
 
 
 @pytest.fixture(autouse=True)
 def _cache(tmp_path, monkeypatch):
     monkeypatch.setenv("AS2D_CACHE_DIR", str(tmp_path))
+
+
+@pytest.fixture
+def undisturbed(monkeypatch):
+    """Have every measurement trusted: what else this machine does is not to decide a test."""
+    for judge in ("load_flaw", "target_flaw", "encoder_flaw", "costs_flaw"):
+        monkeypatch.setattr(trust, judge, lambda *_: None)
+    monkeypatch.setattr(choice, "is_quiet", lambda: True)
+
+
+@pytest.fixture
+def busy_processors():
+    """Keep all processors busy that may be used, within a `with` block."""
+
+    @contextmanager
+    def busy():
+        loop = [sys.executable, "-c", "while True: pass"]
+        processes = [subprocess.Popen(loop) for _ in range(usable_cpus())]
+        try:
+            yield
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+
+    return busy()
 
 
 @pytest.fixture

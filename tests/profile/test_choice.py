@@ -1,5 +1,6 @@
 """Whether a run has a drafter, by what is stored and by what is measured, and why not."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from as2d_cli.profile import measure_pair as measure_pair_module
 from as2d_cli.profile.choice import DraftChoice
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_measuring_a_pair_keeps_its_profile_and_drops_a_drafter_that_does_not_pay(settings, monkeypatch):
     slow = settings({"encode_ms": 5.0, "step_ms": 1.0}, {"start_delay_ms": 60.0, "delay_ms": 8.0})
     with Engine(slow) as engine:
@@ -31,8 +33,8 @@ def test_measuring_a_pair_keeps_its_profile_and_drops_a_drafter_that_does_not_pa
     assert same == plan
 
 
-def test_a_drafter_that_dies_while_measured_costs_only_speed(settings, monkeypatch):
-    monkeypatch.setattr(choice, "is_quiet", lambda **_: True)
+@pytest.mark.usefixtures("undisturbed")
+def test_a_drafter_that_dies_while_measured_costs_only_speed(settings):
     notes = []
     dying = settings({"encode_ms": 5.0}, {"exit_at": 3})
     with Engine(dying) as engine:
@@ -42,11 +44,11 @@ def test_a_drafter_that_dies_while_measured_costs_only_speed(settings, monkeypat
     assert any("ended with code 70 while measured" in note for note in notes)
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_a_drafter_that_hangs_while_measured_is_given_up_soon(settings, monkeypatch):
     assert measure_pair_module._LEAST_PATIENCE_S <= 60  # a run must not wait longer
     monkeypatch.setattr(measure_pair_module, "_LEAST_PATIENCE_S", 1.0)
     monkeypatch.setattr(measure_pair_module, "_PATIENCE", 0.0)
-    monkeypatch.setattr(choice, "is_quiet", lambda **_: True)
     notes = []
     hanging = settings({"encode_ms": 5.0}, {"delay_ms": 1e7})
     with Engine(hanging) as engine:
@@ -55,8 +57,8 @@ def test_a_drafter_that_hangs_while_measured_is_given_up_soon(settings, monkeypa
     assert any("did not answer for 1 s while measured" in note for note in notes)
 
 
+@pytest.mark.usefixtures("undisturbed")
 def test_a_cache_that_cannot_be_written_does_not_end_the_run(settings, monkeypatch, tmp_path):
-    monkeypatch.setattr(choice, "is_quiet", lambda **_: True)
     (tmp_path / "file").touch()
     monkeypatch.setenv("AS2D_CACHE_DIR", str(tmp_path / "file"))
     notes = []
@@ -67,22 +69,24 @@ def test_a_cache_that_cannot_be_written_does_not_end_the_run(settings, monkeypat
 
 
 def test_a_busy_machine_is_not_measured(settings, monkeypatch):
-    monkeypatch.setattr(choice, "is_quiet", lambda **_: False)
+    monkeypatch.setattr(choice, "is_quiet", lambda: False)
+    notes = []
     pair = settings({}, {})
     with Engine(pair) as engine:
-        plan = DraftChoice(pair).by_first_measurement(engine)
+        plan = DraftChoice(pair, note=notes.append).by_first_measurement(engine)
         assert "too busy" in plan.reason
+        assert notes == [f"{plan.reason}; going on without drafts"]
         assert not engine.is_drafting
 
 
-def test_what_was_measured_while_the_machine_became_busy_is_not_kept(settings, monkeypatch):
-    monkeypatch.setattr(choice, "is_quiet", lambda *, after_work=False: not after_work)
+def test_what_was_measured_beside_other_programs_is_not_kept(settings, monkeypatch, busy_processors):
+    monkeypatch.setattr(choice, "is_quiet", lambda: True)  # they begin later
     notes = []
-    pair = settings({"encode_ms": 5.0}, {})
-    with Engine(pair) as engine:
+    pair = settings({"encode_ms": 20.0, "step_ms": 2.0}, {})
+    with Engine(pair) as engine, busy_processors:
         assert not DraftChoice(pair, note=notes.append).by_first_measurement(engine).drafting
         assert not engine.is_drafting
-    assert "the machine became busy meanwhile" in notes[-1]
+    assert re.search(r"other programs used \d+\.\d of \d+ processors .* nothing was stored", notes[-1])
     assert DraftChoice(pair).by_profiles() == (pair, None), "the next run measures"
 
 
@@ -134,6 +138,16 @@ def test_a_memory_limit_leaves_out_a_drafter_that_would_pay(settings, pair_costs
     store.store(store.profile_key(pair.target, pair.drafter), (pair_costs(5.0, 0.2, decode_threads=1),))
     chosen, plan = DraftChoice(pair, memory_limit_bytes=600_000_000).by_profiles()
     assert chosen.drafter is None
-    assert "both models need 700 MB, the limit leaves them" in plan.reason
+    assert "hearer is left out: both models need 700 MB, the limit leaves them" in plan.reason
     roomy, _ = DraftChoice(pair, memory_limit_bytes=4_000_000_000).by_profiles()
     assert roomy.drafter is not None
+
+
+@pytest.mark.parametrize("limit", [None, 4_000_000_000])
+def test_a_drafter_that_the_free_memory_has_no_room_for_is_left_out(settings, pair_costs, limit):
+    pair = settings({}, {})
+    store.store(store.profile_key(pair.target, pair.drafter), (pair_costs(5.0, 0.2, decode_threads=1),))
+    choice = DraftChoice(pair, memory_limit_bytes=limit, free_bytes=500_000_000)
+    chosen, plan = choice.by_profiles()
+    assert chosen.drafter is None
+    assert plan.reason == "hearer is left out: both models need 700 MB, this device leaves them 500 MB"

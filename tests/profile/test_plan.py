@@ -51,10 +51,11 @@ def test_a_pair_that_does_not_fit_the_memory_is_not_used(pair_costs):
     cheap = pair_costs(5.0, 0.2)
     plan = plan_drafts([cheap])
     assert plan.drafting
-    assert within(plan, cheap, 800_000_000) == within(plan, cheap, None) == plan
-    refused = within(plan, cheap, 600_000_000)
+    assert within(plan, cheap, 800_000_000, "it") == within(plan, cheap, None, "it") == plan
+    refused = within(plan, cheap, 600_000_000, "it")
     assert (refused.drafting, refused.cap, refused.plain_s) == (False, 0, plan.plain_s)
-    assert "700 MB" in refused.reason
+    assert refused.reason == "both models need 700 MB, it leaves them 600 MB"
+    assert within(refused, cheap, 1, "another") == refused, "the first limit is told"
 
 
 @pytest.mark.parametrize("field", ["short_ms", "long_ms"])

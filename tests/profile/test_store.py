@@ -1,6 +1,7 @@
 """Profiles: kept for one device and pair, and measured anew when they cannot be trusted."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -92,6 +93,7 @@ def test_costs_that_no_machine_has_are_none(pair_costs, key, ms):
         (("costs", 0, "target", "peak_bytes"), None),
         (("costs", 0, "drafter", "peak_bytes"), "much"),
         (("costs", 0, "target", "row_invariant"), "no"),
+        (("costs", 0, "target", "spread"), "wide"),
         (("costs", 0, "target", "row_epsilon"), -1.0),
         (("costs", 0, "target", "row_epsilon"), "small"),
         (("costs", 0, "target", "short_ms"), {}),
@@ -120,3 +122,23 @@ def test_whatever_is_read_can_be_shown_and_chosen_by(pair_costs, key, place, val
     path.write_text(json.dumps(raw))
     with pytest.raises(store.DAMAGE):
         store.read(path)
+
+
+def test_a_profile_that_was_disturbed_is_dropped(pair_costs, key):
+    costs = pair_costs(200.0, 2.0)
+    disturbed = replace(costs.target, short_ms=costs.target.short_ms | {1: 73.0, 5: 69.0})
+    store.store(key, (replace(costs, target=disturbed),))
+    notes = []
+    assert store.load(key, notes.append) is None
+    assert "the profile was disturbed (a pass of 1 row took 39.0 ms, one of 2 rows 5.8 ms)" in notes[0]
+    assert not store.path_of(key).exists()
+
+
+def test_a_profile_without_the_spread_of_repeats_is_as_good(pair_costs, key):
+    stored = store.store(key, (pair_costs(200.0, 2.0),))
+    path = store.path_of(key)
+    raw = json.loads(path.read_text())
+    for model in ("target", "target_busy"):
+        assert raw["costs"][0][model].pop("spread") == 1.0
+    path.write_text(json.dumps(raw))
+    assert store.load(key) == stored

@@ -12,6 +12,7 @@ from as2d_cli.profile import store
 from as2d_cli.profile import write_back as module
 from as2d_cli.profile.choice import DraftChoice
 from as2d_cli.profile.guard import guard_of
+from as2d_cli.profile.load import Load
 from as2d_cli.profile.write_back import MIN_WINDOWS, write_back
 
 FIXED_WORK_MS = 30.0
@@ -28,7 +29,6 @@ def choice(settings, pair_costs, monkeypatch, notes):
     monkeypatch.setattr(store, "fixed_work_ms", lambda: FIXED_WORK_MS)
     monkeypatch.setattr(choice_module, "fixed_work_ms", lambda: FIXED_WORK_MS)
     monkeypatch.setattr(module, "fixed_work_ms", lambda: FIXED_WORK_MS)
-    monkeypatch.setattr(module, "is_quiet", lambda **_: True)
     pair = settings({}, {})
     store.store(store.profile_key(pair.target, pair.drafter), (pair_costs(5.0, 0.2, decode_threads=1),))
     return DraftChoice(pair, note=notes.append)
@@ -40,14 +40,14 @@ def stats(encode_s, token_s):
     )
 
 
-def end_run(choice, windows=20, *, plain=(0.6, 0.0049), drafted=(0.6, 0.002)):
+def end_run(choice, windows=20, *, plain=(0.6, 0.0049), drafted=(0.6, 0.002), load=None):
     """Choose by what is stored, decode windows that take so long to encode and per token, and write back."""
     _, plan = choice.by_profiles()
     guard = guard_of(plan)
     for _ in range(windows):
         asks = guard.should_draft()
         guard.observe(stats(*(drafted if asks else plain)), drafted=asks, audio_s=30.0)
-    write_back(choice, plan, guard)
+    write_back(choice, plan, guard, load)
     return guard.sums
 
 
@@ -94,10 +94,10 @@ def test_a_short_run_writes_nothing(choice):
     assert stored(choice).record == store.DraftRecord()
 
 
-def test_a_run_beside_other_programs_writes_nothing(choice, monkeypatch, notes):
-    monkeypatch.setattr(module, "is_quiet", lambda **_: False)
-    end_run(choice, plain=(0.6, 0.02))
-    end_run(choice, drafted=(0.9, 0.01))
+def test_a_run_beside_other_programs_writes_nothing(choice, notes):
+    busy = Load(others=1.0, present=2, usable=2)
+    end_run(choice, plain=(0.6, 0.02), load=busy)
+    end_run(choice, drafted=(0.9, 0.01), load=busy)
     assert stored(choice).record == store.DraftRecord()
     assert not notes
 
@@ -107,7 +107,10 @@ def test_a_drafter_that_lost_is_done_without_for_a_week_then_tried_again(choice,
         end_run(choice, 40, drafted=(0.8, 0.0049))
     chosen, plan = choice.by_profiles()
     assert chosen.drafter is None
-    assert plan.reason == "in earlier runs drafts cost 18% of the time here: no further try for a week"
+    assert (
+        plan.reason
+        == "hearer is left out: in earlier runs it cost 18% of the time: no further try for a week"
+    )
     now = store.time.time()
     monkeypatch.setattr(store.time, "time", lambda: now + 8 * 86400)
     assert choice.by_profiles()[0].drafter is not None

@@ -54,7 +54,7 @@ def test_converting_and_loading_a_graph_starts_no_process_and_opens_no_connectio
 from pathlib import Path
 from as2d_whisper.convert import onnx_to_mnn
 onnx_to_mnn(Path("tiny.onnx"), Path("tiny.mnn"), weight_bits={bits})
-from as2d_cli.system.native import import_native
+from as2d_cli.models.native import import_native
 import_native("_mnncengine")
 import MNN.nn as nn
 nn.load_module_from_file("tiny.mnn", ["x"], ["y"])

@@ -38,6 +38,20 @@ def test_a_path_of_this_machine_is_no_address(text):
     assert anchored(Path(text)).is_absolute()
 
 
+@pytest.mark.parametrize("name", ["rec:/in.wav", "s3:/bucket/a.wav", "http:/a", "file:/a.wav"])
+def test_a_path_through_a_folder_here_that_ends_in_a_colon_is_no_address(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    folder, _, rest = name.partition("/")
+    far = located(f"s3://{rest}")
+    (tmp_path / folder).mkdir()
+    for text in (name, f"{folder}/missing/b.wav", folder):
+        assert located(text) == tmp_path / text
+        assert flaw(text) is None
+        assert address(located(text)) is None
+    assert located(f"s3://{rest}") == far  # two slashes say that an address is meant
+    assert address(far) is not None
+
+
 @pytest.mark.parametrize("start", ["file://", "file://localhost", "file:"])
 def test_file_addresses_are_paths_of_this_machine(tmp_path, start):
     assert located(f"{start}{tmp_path}/a%20%C3%BC.wav") == tmp_path / "a ü.wav"

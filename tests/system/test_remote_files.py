@@ -12,7 +12,7 @@ import pytest
 
 from as2d_cli.batch import inputs
 from as2d_cli.batch.inputs import find_inputs
-from as2d_cli.batch.outputs import output_folder, plan
+from as2d_cli.batch.outputs import output_folder, plan_outputs
 from as2d_cli.batch.request import BatchRequest
 from as2d_cli.batch.run import BatchRun
 from as2d_cli.domain.errors import RequestError
@@ -285,10 +285,10 @@ def test_outputs_beside_a_far_input_and_a_rerun(scripted, sound, store):
 
 
 def test_where_nothing_can_be_written_is_said_before_any_work(sound):
-    (beside,) = plan(find_inputs(["https://host/a.wav"]).found, ("txt",), None)
+    (beside,) = plan_outputs(find_inputs(["https://host/a.wav"]).found, ("txt",), None)
     assert beside.error.message == "https://host: cannot be written to: https is for reading only"
     with pytest.raises(RequestError, match=r"unknown://host: cannot be reached"):
-        plan(find_inputs([str(sound("a.wav"))]).found, ("txt",), Path("unknown://host"))
+        plan_outputs(find_inputs([str(sound("a.wav"))]).found, ("txt",), Path("unknown://host"))
     with pytest.raises(RequestError, match=r"s3://bucket//texts: two slashes in a row"):
         output_folder("s3://bucket//texts")
     assert address(output_folder("S3://bucket/texts/")) == "s3://bucket/texts"

@@ -14,7 +14,7 @@ from as2d_cli.decoding.protocols import SessionDrafter, TargetSpec, Tokenizer
 from as2d_cli.domain.errors import As2dError, PluginError
 from as2d_cli.engine.messages import Attach, DrafterReady, Failed, Job, ModelRef
 from as2d_cli.engine.slots import Slots
-from as2d_cli.engine.worker_main import plugin_errors, serving
+from as2d_cli.engine.worker import plugin_errors, serving
 from as2d_cli.models import loader
 
 EPOCHS = 4096

@@ -23,7 +23,7 @@ from as2d_cli.engine.messages import Attach, DecodeSettings, Done, Failed, Job, 
 from as2d_cli.engine.results import Course, conclude
 from as2d_cli.engine.slots import Slots
 from as2d_cli.engine.target_worker import FileLanguage
-from as2d_cli.engine.worker_main import plugin_errors, serving
+from as2d_cli.engine.worker import plugin_errors, serving
 from as2d_cli.models import loader
 
 

@@ -15,7 +15,6 @@ from as2d_cli.engine.messages import DecodeSettings, ModelRef
 from as2d_cli.profile import store
 from as2d_cli.profile.measure_pair import measure_pair
 from as2d_cli.profile.plan import DraftPlan, best_of, of_threads, plan_drafts
-from as2d_cli.system.device import is_quiet
 
 Splits: TypeAlias = Sequence[PairCosts]
 """Costs of a pair by threads of the target's passes, all of them first."""
@@ -26,22 +25,22 @@ def known_costs(
 ) -> store.Profile | None:
     """Return the profile of a pair; with an `engine`, measure a missing one, which must be at rest.
 
-    What a busy machine gives is used, for want of better, but not kept. None if nothing is known.
+    What cannot be trusted is used, for want of better, but not kept. None if nothing is known.
     """
     key, name = store.profile_key(target, drafter), drafter.entry.name
     stored = store.load(key)
     if stored is not None or engine is None:
         return stored
-    quiet = is_quiet()
+    flaws: list[str] = []
     try:
-        costs = measure_pair(engine)
+        costs = measure_pair(engine, flaws.append)
     except As2dError as error:
         note(f"{name} could not be measured: {error.message}")
         return None
     engine.share_threads(None)
-    if quiet and is_quiet(after_work=True):
+    if not flaws:
         return store.store(key, costs)
-    note(f"the costs with {name} were measured on a busy machine: budget and replay may mislead; not kept")
+    note(f"the costs with {name} are doubtful ({flaws[0]}): budget and replay may mislead; not kept")
     return store.new(key, costs)
 
 

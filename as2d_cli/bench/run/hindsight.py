@@ -31,10 +31,10 @@ from as2d_cli.decoding.replay import RecordedWindow
 from as2d_cli.decoding.stream import DraftState
 from as2d_cli.domain.errors import ModelError
 from as2d_cli.domain.types import Request
+from as2d_cli.engine.drafter_worker import run_drafter
 from as2d_cli.engine.messages import Attach, DrafterReady, Failed, Job, ModelRef
+from as2d_cli.engine.processes import PATIENCE_S, WorkerHandle
 from as2d_cli.engine.slots import SlotLayout, Slots
-from as2d_cli.engine.worker_handle import PATIENCE_S, WorkerHandle
-from as2d_cli.engine.worker_main import run_drafter
 from as2d_cli.profile.plan import CAPS, DraftPlan, replay_costs
 
 

@@ -21,7 +21,6 @@ from as2d_cli.engine.measure import PairCosts
 from as2d_cli.engine.messages import ModelRef
 from as2d_cli.profile.measure_pair import measure_pair
 from as2d_cli.profile.plan import CAPS, plan_drafts, replay_costs
-from as2d_cli.system.device import is_quiet
 
 _LONG_S = 150.0
 """A measurement that took longer is not repeated with other threads."""
@@ -33,23 +32,21 @@ def measure_shape(target: ModelRef, drafter: ModelRef, note: Callable[[str], Non
 
     Raises `ModelError`.
     """
-    if not is_quiet():
-        note("other programs are at work on this machine: figures will be too high, and not to be compared")
-    measured = [_measure(target, drafter)]
+    measured = [_measure(target, drafter, note)]
     took_s = measured[0].load_s + measured[0].measure_s
     if target.threads > 1:
         if took_s < _LONG_S:
-            measured.append(_measure(replace(target, threads=target.threads - 1), drafter))
+            measured.append(_measure(replace(target, threads=target.threads - 1), drafter, note))
         else:
             note(f"not measured, for that took {took_s:.0f} s: the target on {target.threads - 1} threads")
     return tuple(measured)
 
 
-def _measure(target: ModelRef, drafter: ModelRef) -> ShapeCosts:
+def _measure(target: ModelRef, drafter: ModelRef, note: Callable[[str], None]) -> ShapeCosts:
     began = time.perf_counter()
     with Engine(EngineSettings(target, drafter)) as engine:
         loaded = time.perf_counter()
-        costs = measure_pair(engine)[0]
+        costs = measure_pair(engine, lambda flaw: note(f"figures not to be compared: {flaw}"))[0]
         shares = [min(1.0, features.n_frames / _FRAMES) for features in engine.features]
     return ShapeCosts(
         PairCosts(

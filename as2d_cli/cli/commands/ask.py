@@ -12,7 +12,7 @@ from as2d_cli.cli.exit_codes import ExitCode
 from as2d_cli.cli.options.parameters import AskOptions, BatchOptions
 from as2d_cli.cli.options.settings import configured
 from as2d_cli.cli.output.messages import Messages
-from as2d_cli.cli.output.run import Showing, warn
+from as2d_cli.cli.output.showing import Showing, warn
 from as2d_cli.domain.errors import RequestError
 
 if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
@@ -40,7 +40,7 @@ def ask(options: AskOptions) -> ExitCode:
 
     if not options.files and options.files_from is None:
         raise typer.BadParameter("Missing argument 'FILE...'.")
-    request, notes = ask_request(options)
+    request, notes = read_ask_request(options)
     messages = Messages(quiet=options.is_quiet, verbose=options.is_verbose)
     for note in notes:
         messages.note(note)
@@ -60,11 +60,11 @@ def ask(options: AskOptions) -> ExitCode:
 app = configured(ask, AskOptions)
 
 
-def ask_request(options: AskOptions) -> tuple[AskRequest, tuple[str, ...]]:
+def read_ask_request(options: AskOptions) -> tuple[AskRequest, tuple[str, ...]]:
     """Return what is asked for, and what to tell of the search for inputs. Raises `RequestError`."""
     from as2d_cli.ask.types import AskRequest
     from as2d_cli.batch.options import RunOptions
-    from as2d_cli.cli.options.request import batch_request, draft_limit, draft_tokens
+    from as2d_cli.cli.options.request import draft_limit, draft_tokens, read_request
     from as2d_cli.models.registry import load_registry
 
     questions = _questions(options)
@@ -74,7 +74,7 @@ def ask_request(options: AskOptions) -> tuple[AskRequest, tuple[str, ...]]:
     }
     heard = {name: value for name, value in shared.items() if name not in _OF_THE_READER}
     listening = BatchOptions(**{**heard, "json": True, "given": options.given - _OF_THE_READER})
-    batch, notes = batch_request(listening)
+    batch, notes = read_request(listening)
     answers_itself = batch.target.tasks is not None and batch.target.does("ask")
     if options.reader == NO_READER or (options.reader is None and answers_itself):
         reader, drafter, chosen = None, batch.drafter, options.drafter
@@ -89,7 +89,7 @@ def ask_request(options: AskOptions) -> tuple[AskRequest, tuple[str, ...]]:
         draft_tokens=draft_tokens(options),
         compare=options.compare,
     )
-    if drafts.draft_limit == 0:
+    if drafts.draft_limit == 0 or not (reader or drafter is None or drafter.does("ask")):
         drafter = None
     if drafter is None and options.compare:
         raise RequestError("--compare does nothing without a drafter", "choose one with --reader-drafter")

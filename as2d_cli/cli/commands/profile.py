@@ -26,22 +26,20 @@ _Threads = Annotated[int | None, typer.Option(min=1, metavar="N", help="Threads 
 def run(pair: _Pair = None, threads: _Threads = None) -> None:
     """Measure a pair now and keep the result.
 
-    It takes about 20 s, and is best done on a machine that has nothing else to do.
+    It takes about 20 s. Nothing is kept if other programs keep the machine busy meanwhile.
     """
     from as2d_cli.cli.output.fetch_progress import fetched
     from as2d_cli.engine.engine import Engine, EngineSettings
     from as2d_cli.models.registry import load_registry
     from as2d_cli.profile.choice import DraftChoice
-    from as2d_cli.system.device import is_quiet
 
     registry = load_registry()
     chosen = registry.pair(pair)
     target, (drafter,) = fetched(registry.model(chosen.target), [registry.model(chosen.drafter)], threads)
-    if not is_quiet():
-        tell("other work is running on this machine: the figures will be off")
     settings = EngineSettings(target, drafter)
+    choice = DraftChoice(settings, note=tell)
     with Engine(settings, note=tell) as engine:
-        plan = DraftChoice(settings, note=tell).by_measurement(engine)
+        plan = choice.by_measurement(engine)
     typer.echo(f"{chosen.name}: {plan.reason}")
 
 

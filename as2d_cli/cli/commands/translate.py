@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from as2d_cli.cli.commands.transcribe import run_files
 from as2d_cli.cli.exit_codes import ExitCode
 from as2d_cli.cli.options.parameters import TranslateOptions
 from as2d_cli.cli.options.settings import configured
-from as2d_cli.cli.output.run import run
 
 
 def translate(options: TranslateOptions) -> ExitCode:
@@ -14,7 +14,7 @@ def translate(options: TranslateOptions) -> ExitCode:
     The text goes to stdout, everything else to stderr. Files are called <stem>.en.<format>, so that they go
     beside those of as2d transcribe. English speech is written down as it is. --to chooses another language.
     """
-    return run(options)
+    return run_files(options)
 
 
 app = configured(translate, TranslateOptions)

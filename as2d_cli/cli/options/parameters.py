@@ -2,7 +2,7 @@
 
 A field with `Annotated[..., typer.Option]` is an option. One that may come from the environment
 (`allow_from_autoenv`, which is typer's default) may also come from the configuration file: it is a setting.
-What options mean is for `options` to say; this module must be quick to import.
+`batch.options` says what they mean; this module must be quick to import.
 """
 
 from __future__ import annotations
@@ -158,7 +158,8 @@ class FileOptions(Options):
     ] = False
     word_timestamps: Annotated[bool, _switch("word-timestamps", "Give the times of words in JSON.")] = False
     max_line_width: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Characters in a line of subtitles.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Characters in a line of subtitles; wide ones count two."),
     ] = None
     max_line_count: Annotated[int | None, typer.Option(min=1, metavar="N", help="Lines in a subtitle.")] = (
         None
@@ -169,7 +170,7 @@ class FileOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(Options):
+class ReportOptions(Options):
     """How a run goes on, and what it says."""
 
     json: Annotated[bool, _switch("json", "Print one JSON object per file, and one with the report.")] = False
@@ -209,7 +210,7 @@ class EngineOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchOptions(
-    RunOptions, EngineOptions, FileOptions, BudgetOptions, SpeechOptions, PairOptions, InputOptions
+    ReportOptions, EngineOptions, FileOptions, BudgetOptions, SpeechOptions, PairOptions, InputOptions
 ):
     """All of `as2d transcribe`; the bases stand in reverse, as dataclasses order their fields."""
 
@@ -274,7 +275,7 @@ class QuestionOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class AskOptions(
-    RunOptions, EngineOptions, BudgetOptions, SpeechOptions, PairOptions, InputOptions, QuestionOptions
+    ReportOptions, EngineOptions, BudgetOptions, SpeechOptions, PairOptions, InputOptions, QuestionOptions
 ):
     """All of `as2d ask`. The reader's drafts are what a budget or a comparison is for."""
 

@@ -1,4 +1,4 @@
-"""What the options of a run over many files mean: checked, completed from the registry, one request."""
+"""Reads a command's options: numbers, sizes and lists become `RunOptions`, then a request with inputs."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _DIGITS = re.compile("[0-9]{1,9}")
 _SIZE = re.compile(r"(?P<number>[0-9]{1,18}(\.[0-9]+)?) ?(?P<unit>|[kmg]i?)b?", re.IGNORECASE | re.ASCII)
 
 
-def batch_request(options: BatchOptions) -> tuple[BatchRequest, tuple[str, ...]]:
+def read_request(options: BatchOptions) -> tuple[BatchRequest, tuple[str, ...]]:
     """Make sense of the options; return what is asked for, and notes on plugins and the search for inputs.
 
     Raises as `build_request`.
     """
-    request = build_request(run_options(options))
+    request = build_request(read_options(options))
     _refuse_contradictions(options)
     inputs = _find_given(options)
     warnings = declared_model_options().warnings
     return replace(request, inputs=inputs.found), (*warnings, *inputs.notes)
 
 
-def run_options(options: BatchOptions) -> RunOptions:
+def read_options(options: BatchOptions) -> RunOptions:
     """Return the options of a run, numbers and sizes read. Raises `RequestError`."""
     return RunOptions(
         given=_in_effect(options),

@@ -110,8 +110,9 @@ def _parameter(name: str, option: ModelOption) -> Parameter:
 @cache
 def _own_names() -> frozenset[str]:
     """Return the names of all commands' own options, also those that only flags have: `no_vad`."""
-    names = {"help"}
+    names = {"help", "command"}
     for options in COMMANDS.values():
+        names |= {field.name for field in fields(options)}
         for parameter in _parameters(options, {}):
             info = get_args(parameter.annotation)[1]
             flags = (info.default, *(info.param_decls or ()))  # where typer keeps the first within Annotated

@@ -25,7 +25,12 @@ def model(name, tmp_path):
 class Bench:
     """Stands for an engine that has been measured."""
 
-    def measure(self):
+    def __init__(self, *flaws):
+        self._flaws = flaws
+
+    def measure(self, on_flaw):
+        for flaw in self._flaws:
+            on_flaw(flaw)
         return pair_costs(1.0)
 
     def share_threads(self, decode_threads):
@@ -35,13 +40,13 @@ class Bench:
 class Broken:
     """Stands for an engine that has lost its drafter."""
 
-    def measure(self):
+    def measure(self, on_flaw):
         raise ModelError("there is no drafter to measure")
 
 
 @pytest.fixture(autouse=True)
 def _measured_by_themselves(monkeypatch):
-    monkeypatch.setattr(module, "measure_pair", lambda engine: engine.measure())
+    monkeypatch.setattr(module, "measure_pair", lambda engine, on_flaw: engine.measure(on_flaw))
 
 
 @pytest.fixture
@@ -67,19 +72,16 @@ def test_where_no_draft_pays_none_is_chosen():
     assert choose({}, lambda text: None) == DraftPlan(False, "nothing is known of this device")
 
 
-def test_a_profile_of_a_quiet_machine_is_kept_and_used_again(models, monkeypatch):
-    monkeypatch.setattr(module, "is_quiet", lambda **_: True)
+def test_a_profile_of_a_quiet_machine_is_kept_and_used_again(models):
     measured = known_costs(*models, Bench(), lambda text: None)
     assert measured.costs == pair_costs(1.0)
     assert known_costs(*models, None, lambda text: None) == store.load(store.profile_key(*models))
 
 
-@pytest.mark.parametrize("was_quiet", [False, True])
-def test_what_a_busy_machine_gives_is_used_with_a_warning_and_not_kept(models, monkeypatch, was_quiet):
-    monkeypatch.setattr(module, "is_quiet", lambda *, after_work=False: was_quiet and not after_work)
+def test_what_a_busy_machine_gives_is_used_with_a_warning_and_not_kept(models):
     notes = []
-    assert known_costs(*models, Bench(), notes.append).costs == pair_costs(1.0)
-    assert "busy" in notes[0]
+    assert known_costs(*models, Bench("others were busy"), notes.append).costs == pair_costs(1.0)
+    assert "doubtful (others were busy)" in notes[0]
     assert known_costs(*models, None, notes.append) is None
 
 

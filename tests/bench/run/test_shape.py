@@ -18,6 +18,7 @@ from as2d_cli.engine.messages import ModelRef
 from as2d_cli.models import weights
 from as2d_cli.models.registry import ModelEntry, load_registry
 from as2d_cli.models.sources import NoSource
+from as2d_cli.profile import trust
 
 REGISTRY = """
 schema = 1
@@ -123,7 +124,7 @@ def test_a_shape_is_made_measured_and_removed_unless_it_was_there_before(tmp_pat
     (tmp_path / "models.toml").write_text(REGISTRY)
     monkeypatch.setenv("AS2D_MODELS", str(tmp_path / "models.toml"))
     monkeypatch.setenv("AS2D_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(shape, "is_quiet", lambda: False)
+    monkeypatch.setattr(trust, "load_flaw", lambda load: "others are at work")
     target, drafter = (load_registry().model(name) for name in ("tiny-shape", "tinier-shape"))
     kept = weights.ensure(target)
     bench_shape("tiny", ["tinier-shape"], 1, tmp_path / "kept.jsonl")
@@ -132,7 +133,7 @@ def test_a_shape_is_made_measured_and_removed_unless_it_was_there_before(tmp_pat
     told = capsys.readouterr()
     assert "PROJECTION: the costs are of random weights in the shape of tiny," in told.out
     assert "target tiny-shape, drafter tinier-shape (1 threads)" in told.out
-    assert "other programs are at work" in told.err
+    assert "figures not to be compared: others are at work" in told.err
     kept = json.loads((tmp_path / "kept.jsonl").read_text())
     assert kept["measured"][0]["costs"]["target"]["encode_ms"] >= 4
     assert kept["projection"]["windows"] >= 15
@@ -140,10 +141,9 @@ def test_a_shape_is_made_measured_and_removed_unless_it_was_there_before(tmp_pat
 
 @pytest.mark.parametrize(("took_s", "threads"), [(3.0, [2, 1]), (160.0, [2])])
 def test_a_target_is_measured_with_fewer_threads_unless_that_takes_long(monkeypatch, took_s, threads):
-    def measure(target, drafter):
+    def measure(target, drafter, note):
         return replace(measured(target.threads), measure_s=took_s)
 
-    monkeypatch.setattr(shape, "is_quiet", lambda: True)
     monkeypatch.setattr(shape, "_measure", measure)
     model = ModelRef(ModelEntry("big-shape", "scripted", "any", NoSource()), Path("big"), 2)
     notes = []

@@ -10,7 +10,7 @@ import pytest
 import soundfile
 
 from as2d_cli.ask.types import Answer
-from as2d_cli.cli.commands.ask import ask_request
+from as2d_cli.cli.commands.ask import read_ask_request
 from as2d_cli.cli.options.parameters import AskOptions
 from as2d_cli.cli.output.answers import TextAnswers
 from as2d_cli.domain.errors import As2dError
@@ -157,7 +157,7 @@ def test_questions_come_from_a_list_or_from_standard_input(reading, sound, tmp_p
 
     def asked(piped="", **options):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(piped.encode())))
-        return ask_request(AskOptions(files=[str(sound())], reader="reader", **options))[0].questions
+        return read_ask_request(AskOptions(files=[str(sound())], reader="reader", **options))[0].questions
 
     assert asked(questions=str(tmp_path / "list.txt")) == ("What?", "Who?")
     assert asked("What?\nWho?\n") == ("What?", "Who?")
@@ -180,11 +180,11 @@ def test_questions_come_from_a_list_or_from_standard_input(reading, sound, tmp_p
 def test_what_makes_no_sense_is_said_before_anything_is_loaded(reading, sound, monkeypatch, options, why):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
     with pytest.raises(As2dError, match=why):
-        ask_request(AskOptions(**({"files": [str(sound())], "reader": "reader"} | options)))
+        read_ask_request(AskOptions(**({"files": [str(sound())], "reader": "reader"} | options)))
 
 
 def test_the_default_reader_is_one_that_can_be_asked_and_has_a_drafter(reading, sound):
-    request, _ = ask_request(AskOptions(files=[str(sound())], question=["What?"]))
+    request, _ = read_ask_request(AskOptions(files=[str(sound())], question=["What?"]))
     assert request.reader.name == load_registry().default_reader
     assert request.reader.tasks == ("ask",)
     assert request.drafter is not None

@@ -6,13 +6,13 @@ import pytest
 
 from as2d_cli.batch.request import ClusterChoice
 from as2d_cli.cli.options.parameters import BatchOptions
-from as2d_cli.cli.options.request import batch_request, read_list
+from as2d_cli.cli.options.request import read_list, read_request
 from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.domain.errors import RequestError
 
 
 def request(scripted, **options):
-    return batch_request(BatchOptions(files=["a.wav"], given=frozenset(options), **options))[0]
+    return read_request(BatchOptions(files=["a.wav"], given=frozenset(options), **options))[0]
 
 
 def test_nothing_said_of_drafts_leaves_it_to_the_device(scripted):

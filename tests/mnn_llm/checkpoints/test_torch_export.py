@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from as2d_cli.domain.errors import ModelError
-from as2d_cli.system.native import import_native
+from as2d_cli.models.native import import_native
 from as2d_mnn_llm.checkpoints import torch_export
 
 STAND_INS = Path(__file__).parents[2] / "data" / "stand_ins"

@@ -36,7 +36,7 @@ def test_a_shape_is_measured_as_any_pair_is_and_decides_the_same_in_any_rows():
     with Engine(EngineSettings(target, drafter)) as engine:
         assert engine.target_spec.features.shape == (128, 400)
         assert engine.target_spec.vocab_size == 300
-        (costs,) = measure_pair(engine)
+        (costs,) = measure_pair(engine, lambda flaw: None)
     assert costs.target.row_invariant
     assert 0 < costs.target.short_ms[1] < costs.target.encode_ms
     assert costs.drafter.token_ms > 0

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from as2d_cli.system import native
+from as2d_cli.models import native
 
 ENGINE = Path(importlib.util.find_spec("_mnncengine").origin)
 LOADED = """
 import sys
 from pathlib import Path
-from as2d_cli.system.native import import_cleared
+from as2d_cli.models.native import import_cleared
 first = import_cleared("_mnncengine", Path(sys.argv[1]))
 second = import_cleared("_tools", Path(sys.argv[2]))
 import _mnncengine, _tools

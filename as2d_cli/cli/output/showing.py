@@ -1,4 +1,4 @@
-"""A run over many files as a command: results on stdout, everything else on stderr."""
+"""Shows the work of a command while it goes on: results on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-import typer
-
 from as2d_cli.cli.exit_codes import ExitCode, code_of_stop
-from as2d_cli.cli.options.parameters import BatchOptions
 from as2d_cli.cli.output.messages import Messages
 from as2d_cli.domain.errors import As2dError
 from as2d_cli.system.printable import printable
@@ -21,38 +18,11 @@ if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
     from as2d_cli.batch.report import RunReport
     from as2d_cli.batch.work import FileOutcome
     from as2d_cli.cli.output.display import TerminalDisplay
-    from as2d_cli.cli.output.results import Results
 
 _Outcome = TypeVar("_Outcome")
 _Outcome_co = TypeVar("_Outcome_co", covariant=True)
 _AnyReport = TypeVar("_AnyReport", bound="Report")
 _Report_co = TypeVar("_Report_co", bound="Report", covariant=True)
-
-
-def run(options: BatchOptions) -> ExitCode:
-    """Do what the options ask for. Raises `As2dError` if there is no way to begin or to go on."""
-    from as2d_cli.api import executor_for
-    from as2d_cli.batch.run import BatchRun
-    from as2d_cli.cli.options.request import batch_request
-    from as2d_cli.cli.output.display import TerminalDisplay
-    from as2d_cli.cli.output.results import JsonResults, TextResults
-
-    if not options.files and options.files_from is None:
-        raise typer.BadParameter("Missing argument 'FILE...'.")
-    request, notes = batch_request(options)
-    messages = Messages(quiet=options.is_quiet, verbose=options.is_verbose)
-    for note in notes:
-        messages.note(note)
-    with TerminalDisplay(messages, bar=options.progress) as display:
-        results: Results = JsonResults() if options.json else TextResults()
-
-        def show(outcome: FileOutcome) -> None:
-            _tell(messages, outcome)
-            results.file(outcome)
-
-        return Showing(messages, display, show, results.report).show(
-            BatchRun(request, display, executor_for(request))
-        )
 
 
 class Report(Protocol):
@@ -122,19 +92,6 @@ class Showing(Generic[_Outcome, _AnyReport]):
         for line in chain.from_iterable(map(lines_of, report.parts)):
             (self.messages.line if report.is_doubtful else self.messages.note)(line)
         self.report(report)
-
-
-def _tell(messages: Messages, outcome: FileOutcome) -> None:
-    """Say on stderr what a file is to be remembered for."""
-    name = printable(outcome.source)
-    warn(messages, outcome)
-    for note in outcome.notes:
-        messages.note(f"{name}: {note}")
-    if outcome.is_skipped:
-        said = messages.note if outcome.notes else messages.detail
-        said(f"{name}: skipped, nothing is left to do")
-    for path in outcome.written:
-        messages.detail(f"{name}: wrote {printable(path)}")
 
 
 def warn(messages: Messages, outcome: FileOutcome | Answer) -> None:
