@@ -63,6 +63,8 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     prompt: str | None = None,
     hotwords: str | Sequence[str] = (),
     word_timestamps: bool = False,
+    audio_track: int | str | None = None,
+    channel: int | str | None = None,
     vad: bool = True,
     threads: int | None = None,
     output_formats: str | Sequence[str] = (),
@@ -96,6 +98,8 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
         prompt=prompt,
         hotwords=hotwords,
         word_timestamps=word_timestamps,
+        audio_track=audio_track,
+        channel=channel,
         vad=vad,
         threads=threads,
         engine=engine,
@@ -126,6 +130,8 @@ class Transcriber:
         prompt: str | None = None,
         hotwords: str | Sequence[str] = (),
         word_timestamps: bool = False,
+        audio_track: int | str | None = None,
+        channel: int | str | None = None,
         vad: bool = True,
         threads: int | None = None,
         engine: str = "local",
@@ -141,6 +147,8 @@ class Transcriber:
         Whisper code or an English name, None detects it in each recording; `translate_to` is the language to
         write in, None the one spoken. Windows are taken to follow `hotwords` and `prompt`; those in which
         nobody speaks are left out, unless `vad` is false. Segments have words with `word_timestamps`.
+        `audio_track` is a number from 1 or a language, None takes the recording's default; `channel` is a
+        number from 1, `"left"`, `"right"` or `"mix"`, None takes those in which somebody speaks.
         `threads` are the target's, by default as many as there are CPUs. `note` is called with each line that
         the command would print for the user to know. `model_options` are those that plugins declare for their
         models, named as their flags in `as2d transcribe --help`.
@@ -160,6 +168,8 @@ class Transcriber:
             prompt=prompt,
             hotwords=hotwords if isinstance(hotwords, str) else ", ".join(hotwords),
             word_timestamps=word_timestamps,
+            audio_track=None if audio_track is None else str(audio_track),
+            channel=None if channel is None else str(channel),
             vad=vad,
             threads=threads,
             structured=True,

@@ -12,8 +12,18 @@ from typing import BinaryIO
 
 import soundfile
 
-from as2d_cli.audio.protection import is_protected
-from as2d_cli.audio.readers import DEFAULT_LAYOUTS, Chunk, Gaps, NoAudioStreamError, Reader, UnreadableError
+from as2d_cli.audio.headers.protection import is_protected
+from as2d_cli.audio.readers import (
+    DEFAULT_LAYOUTS,
+    Chunk,
+    Gaps,
+    NoAudioStreamError,
+    NoTrackError,
+    Reader,
+    Track,
+    UnreadableError,
+)
+from as2d_cli.audio.tracks import choose_track
 from as2d_cli.domain.errors import AudioError
 from as2d_cli.system.spawning import uninterrupted
 
@@ -40,12 +50,13 @@ class _Sequential(soundfile.SoundFile):  # type: ignore[misc]
 
 
 class SoundfileReader:
-    """Reads with libsndfile. Raises `UnreadableError` if it does not know the format."""
+    """Reads with libsndfile. Raises `UnreadableError` for an unknown format and a missing track."""
 
-    tracks = 1
+    tracks: tuple[Track, ...] = (Track(),)
     errors = 0
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, track: str | None = None) -> None:
+        self.track = choose_track(self.tracks, track)
         file.seek(0)
         try:
             with uninterrupted():  # Ctrl-C in a callback of native code would be printed, and lost
@@ -97,8 +108,8 @@ class SoundfileReader:
         self._sound.close()
 
 
-def open_readers(file: BinaryIO, name: str) -> Generator[Reader, None, None]:
-    """Yield the readers that can open `file`, the one to be trusted first.
+def open_readers(file: BinaryIO, name: str, track: str | None) -> Generator[Reader, None, None]:
+    """Yield the readers that can open `file`, the one to be trusted first; `track` as in `AudioChoice`.
 
     Raises AudioError once none is left, if none could open it, and at once if its audio is encrypted.
     """
@@ -111,25 +122,27 @@ def open_readers(file: BinaryIO, name: str) -> Generator[Reader, None, None]:
     opened, failure = 0, UnreadableError("")
     for kind in (SoundfileReader, _ffmpeg_reader) if by_libsndfile else (_ffmpeg_reader,):
         try:
-            reader = kind(file)
+            reader = kind(file, track)
         except UnreadableError as error:
-            failure = failure if isinstance(failure, NoAudioStreamError) else error
+            failure = failure if isinstance(failure, NoAudioStreamError | NoTrackError) else error
         else:
             opened += 1
             yield reader
     if not opened:
-        raise _unreadable(name, failure)
+        raise _unreadable(name, failure, track)
 
 
-def _ffmpeg_reader(file: BinaryIO) -> Reader:
+def _ffmpeg_reader(file: BinaryIO, track: str | None) -> Reader:
     from as2d_cli.audio.ffmpeg import (
         AvReader,  # not at the top: FFmpeg takes long to load, and seldom is needed
     )
 
-    return AvReader(file)
+    return AvReader(file, track)
 
 
-def _unreadable(name: str, failure: UnreadableError) -> AudioError:
+def _unreadable(name: str, failure: UnreadableError, track: str | None) -> AudioError:
+    if isinstance(failure, NoTrackError):
+        return AudioError(f"{name}: no audio track {track}", f"its audio tracks: {failure}")
     if isinstance(failure, NoAudioStreamError):
         return AudioError(f"{name}: no audio stream", "the file opens, but holds nothing to transcribe")
     return AudioError(

@@ -14,7 +14,9 @@ import soxr
 from numpy.typing import NDArray
 
 from as2d_cli.audio.readers import DEFAULT_LAYOUTS, Chunk
+from as2d_cli.audio.tracks import MIX
 from as2d_cli.audio.vad import SpeechDetector
+from as2d_cli.domain.errors import AudioError, ModelError
 from as2d_cli.domain.types import SAMPLE_RATE_HZ, Samples
 
 _CENTRES = frozenset({"FC", "C"})
@@ -53,17 +55,19 @@ class _Block:
 class Downmix:
     """Mixes one file's channels; which are heard depends on the second before and after, too."""
 
-    def __init__(self) -> None:
-        """Nothing is loaded before channels differ."""
+    def __init__(self, name: str, channel: str | None = None) -> None:
+        """`name` is the file's, for messages; `channel` as in `AudioChoice`. Nothing is loaded yet."""
         self.cancelled_at_s: float | None = None
         """Where channels cancelled each other first, seconds; None: nowhere."""
+        self._name, self._channel = name, channel
         self._detector = SpeechDetector()
         self._faded: NDArray[np.float32] | None = None
 
     def mono(self, chunks: Iterator[Chunk]) -> Iterator[tuple[Samples, int]]:
         """Yield each chunk mixed, and its rate, one chunk later than it comes.
 
-        Raises `ModelError` if the speech detector is needed and cannot be loaded.
+        Raises `AudioError` if there is no such channel, `ModelError` if the speech detector is needed and
+        cannot be loaded.
         """
         before: frozenset[int] = frozenset()
         held: _Block | None = None
@@ -81,13 +85,27 @@ class Downmix:
 
     def _block(self, chunk: Chunk, at_s: float) -> _Block:
         samples, rate, layout = chunk
+        if self._channel not in {None, MIX}:
+            samples, layout = self._chosen(samples, int(self._channel)), ()
         weights = _weights(layout or DEFAULT_LAYOUTS.get(samples.shape[1], ()), samples.shape[1])
         products = samples.T @ samples / np.float32(len(samples))
         centre = next((index for index, name in enumerate(layout) if name in _CENTRES), None)
         block = _Block(samples, rate, weights, products, centre, frozenset(), at_s)
-        if 1 < len(weights) <= _MOST_CHANNELS and len(samples) >= _SHORTEST_S * rate:
+        if (
+            self._channel is None
+            and 1 < len(weights) <= _MOST_CHANNELS
+            and len(samples) >= _SHORTEST_S * rate
+        ):
             block.speaking = self._speaking(block, is_known=bool(layout))
         return block
+
+    def _chosen(self, samples: NDArray[np.float32], number: int) -> NDArray[np.float32]:
+        n_channels = samples.shape[1]
+        if n_channels == 1:
+            return samples
+        if number > n_channels:
+            raise AudioError(f"{self._name}: no channel {number}", f"it has {n_channels}")
+        return samples[:, number - 1 : number]
 
     def _speaking(self, block: _Block, *, is_known: bool) -> frozenset[int]:
         """Return the channels in which somebody speaks; none if all hold the same, or there is but one.
@@ -108,7 +126,10 @@ class Downmix:
 
     def _hears(self, block: _Block, index: int) -> bool:
         channel = np.ascontiguousarray(block.samples[:, index])
-        return self._detector.hears_speech(soxr.resample(channel, block.rate, SAMPLE_RATE_HZ, "LQ"))
+        try:
+            return self._detector.hears_speech(soxr.resample(channel, block.rate, SAMPLE_RATE_HZ, "LQ"))
+        except ModelError as error:
+            raise ModelError(error.message, "--no-vad --channel mix transcribes without it") from error
 
     def _mixed(self, block: _Block, nearby: frozenset[int]) -> Samples:
         """Return one channel; `nearby` are those in which somebody speaks just before or after."""

@@ -12,8 +12,9 @@ from av.audio.plane import AudioPlane
 from av.stream import Disposition
 from numpy.typing import NDArray
 
-from as2d_cli.audio.readers import Chunk, Gaps, NoAudioStreamError, UnreadableError
+from as2d_cli.audio.readers import Chunk, Gaps, NoAudioStreamError, Track, UnreadableError
 from as2d_cli.audio.timeline import Timeline
+from as2d_cli.audio.tracks import choose_track
 from as2d_cli.domain.errors import reason
 
 _TITLES_ASIDE: dict[str, Any] = (
@@ -40,9 +41,10 @@ class _Nameless:
 
 
 class AvReader:
-    """Reads the first audio stream with FFmpeg. Raises `UnreadableError` if there is no way to."""
+    """Reads an audio track with FFmpeg. Raises `UnreadableError` if there is no way to."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, track: str | None = None) -> None:
+        """`track` as in `AudioChoice`."""
         file.seek(0)
         states_length = _states_length(file)
         file.seek(0)
@@ -55,14 +57,17 @@ class AvReader:
             raise UnreadableError(reason(error)) from error
         self._failures = 0
         streams = self._container.streams
-        self.tracks = len(streams.audio)
-        if not streams.audio:
+        try:
+            self.tracks = tuple(map(_track, streams.audio))
+            if not streams.audio:
+                raise NoAudioStreamError("it has no audio stream" if len(streams) else "it is empty")
+            self.track = choose_track(self.tracks, track)
+            self._stream = streams.audio[self.track]
+            if self._stream.codec_context is None:
+                raise UnreadableError("no decoder for its audio codec")
+        except UnreadableError:
             self._container.close()
-            raise NoAudioStreamError("it has no audio stream" if len(streams) else "it is empty")
-        self._stream = streams.audio[0]
-        if self._stream.codec_context is None:
-            self._container.close()
-            raise UnreadableError("no decoder for its audio codec")
+            raise
         self._timeline = Timeline(self._start_s)
         self._counts_samples = self._container.format.name == "ogg"
         self.claimed_s = self._claimed_s() if states_length else None
@@ -83,7 +88,7 @@ class AvReader:
         streams = self._container.streams
         pictures = [one for one in streams.video if not one.disposition & Disposition.attached_pic]
         start = self._container.start_time
-        return None if start is None or len(pictures) + self.tracks == 1 else start / av.time_base
+        return None if start is None or len(pictures) + len(self.tracks) == 1 else start / av.time_base
 
     def _claimed_s(self) -> float | None:
         container, stream = self._container, self._stream
@@ -128,6 +133,11 @@ class AvReader:
     def close(self) -> None:
         """Close FFmpeg's handles; the file stays open."""
         self._container.close()
+
+
+def _track(stream: av.AudioStream) -> Track:
+    is_default = stream.codec_context is not None and bool(stream.disposition & Disposition.default)
+    return Track(stream.metadata.get("language"), stream.metadata.get("title"), is_default)
 
 
 def _chunk(frame: av.AudioFrame) -> Chunk:

@@ -9,6 +9,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from as2d_cli.domain.errors import visible
+
 DEFAULT_LAYOUTS = {
     1: ("FC",),
     2: ("FL", "FR"),
@@ -43,13 +45,29 @@ class Gaps:
     total_s: float = 0.0
 
 
+class Track(NamedTuple):
+    """One audio track, as its file describes it."""
+
+    language: str | None = None
+    title: str | None = None
+    is_default: bool = False
+
+    @property
+    def label(self) -> str:
+        """Language and title, as far as there are any, fit for one line."""
+        title = visible(f'"{self.title}"') if self.title else ""
+        return " ".join(filter(None, [visible(self.language or ""), title]))
+
+
 class Reader(Protocol):
     """One way of reading a file."""
 
     claimed_s: float | None
     """Length the container states, seconds; None where it is absent or only a guess."""
-    tracks: int
-    """Audio tracks in the file; only the first is read."""
+    tracks: tuple[Track, ...]
+    """All audio tracks in the file."""
+    track: int
+    """Index of the one that is read."""
 
     @property
     def errors(self) -> int:
@@ -72,3 +90,7 @@ class UnreadableError(Exception):
 
 class NoAudioStreamError(UnreadableError):
     """A media file, but there is nothing to hear in it."""
+
+
+class NoTrackError(UnreadableError):
+    """The file has no such track; the message lists those it has."""

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from as2d_cli.audio.containers import open_readers
 from as2d_cli.audio.downmix import Downmix
-from as2d_cli.audio.readers import Chunk, Gaps, UnreadableError
+from as2d_cli.audio.headers.wav import whole
+from as2d_cli.audio.readers import Chunk, Gaps, Track, UnreadableError
 from as2d_cli.audio.resampling import gathered, resampled
 from as2d_cli.audio.sources import open_file
-from as2d_cli.audio.wav_header import whole
+from as2d_cli.audio.tracks import NO_CHOICE, AudioChoice, described
 from as2d_cli.domain.errors import AudioError
 from as2d_cli.domain.types import SAMPLE_RATE_HZ, Samples
 
@@ -43,7 +44,8 @@ class _Findings:
     claimed_s: float | None = None
     header_s: float | None = None
     """Length that a WAV header states, where the file holds more."""
-    tracks: int = 1
+    tracks: tuple[Track, ...] = ()
+    track: int = 0
     samples: int = 0
     damaged: int = 0
     gaps: Gaps = field(default_factory=Gaps)
@@ -63,8 +65,10 @@ class _Findings:
     def lines(self) -> list[str]:
         """Return one line per kind of trouble."""
         lines = []
-        if self.tracks > 1:
-            lines.append(f"has {self.tracks} audio tracks; only the first was heard")
+        if len(self.tracks) > 1:
+            names = f" ({described(self.tracks)})" if any(track.label for track in self.tracks) else ""
+            heard = f"track {self.track + 1}" if self.track else "the first"
+            lines.append(f"has {len(self.tracks)} audio tracks{names}; only {heard} was heard")
         if self.damaged:
             lines.append(
                 f"damaged in {self.damaged} place(s); what could not be decoded is missing or silent"
@@ -100,10 +104,11 @@ class _Findings:
 class AudioStream:
     """One open file; iterate `blocks()` once, then read `duration_s` and `warnings`."""
 
-    def __init__(self, source: Path | BinaryIO) -> None:
+    def __init__(self, source: Path | BinaryIO, choice: AudioChoice = NO_CHOICE) -> None:
+        self._choice = choice
         self._file, self.name, self._ours, self.sha256 = open_file(source)
         file, stated_s = whole(self._file)
-        self._readers = open_readers(file, self.name)
+        self._readers = open_readers(file, self.name, choice.track)
         self._findings = _Findings(header_s=stated_s)
         self._length = 0
         self._ended = False
@@ -162,7 +167,8 @@ class AudioStream:
         findings = self._findings
         for reader in chain([self._first], self._readers):
             findings.claimed_s = findings.claimed_s or reader.claimed_s
-            findings.tracks = max(findings.tracks, reader.tracks)
+            if self._choice.track is None:
+                findings.tracks, findings.track = reader.tracks, reader.track
             skip_s = findings.heard_s
             try:
                 for chunk in reader.chunks():
@@ -183,7 +189,7 @@ class AudioStream:
                 return
 
     def _mono(self) -> Iterator[tuple[Samples, int]]:
-        findings, downmix = self._findings, Downmix()
+        findings, downmix = self._findings, Downmix(self.name, self._choice.channel)
         for mono, rate in downmix.mono(self._repaired(gathered(self._chunks()))):
             findings.samples += len(mono)
             findings.cancelled_at_s = downmix.cancelled_at_s
@@ -220,12 +226,12 @@ def _loudest(samples: NDArray[np.float32]) -> float:
     return float(np.maximum(samples.max(), -samples.min())) if samples.size else 0.0
 
 
-def open_audio(source: Path | BinaryIO) -> AudioStream:
+def open_audio(source: Path | BinaryIO, choice: AudioChoice = NO_CHOICE) -> AudioStream:
     """Open `source` by its content, whatever its name; a binary stream need not be seekable.
 
     Raises AudioError, one line with the file's name, if there is no audio to be had from it.
     """
-    return AudioStream(source)
+    return AudioStream(source, choice)
 
 
 def claimed_s(source: Path | BinaryIO) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from as2d_cli.audio.tracks import channel_choice, track_choice
 from as2d_cli.batch.outputs import output_folder
 from as2d_cli.batch.request import WORD_FORMATS, BatchRequest, ClusterChoice
 from as2d_cli.decoding.controller import MAX_CANDIDATES
@@ -40,6 +41,10 @@ class RunOptions:
     """Language to translate to, as code or English name; None writes what is spoken."""
     prompt: str | None = None
     hotwords: str | None = None
+    audio_track: str | None = None
+    """Number from 1, or language, as code or English name; None takes each file's default."""
+    channel: str | None = None
+    """Number from 1, `left`, `right` or `mix`; None takes those in which somebody speaks."""
     vad: bool = True
     draft_limit: int | None = None
     """Most candidates per step, 0 for no drafts; None leaves it to this device's profile."""
@@ -96,6 +101,8 @@ def build_request(options: RunOptions) -> BatchRequest:
         layout=options.layout,
         fail_fast=options.fail_fast,
         compare=options.compare,
+        audio_track=track_choice(options.audio_track),
+        channel=channel_choice(options.channel),
         vad=options.vad,
         threads=usable_threads(options.threads),
         cluster=choose_cluster(options.engine, options.address, options.threads),

@@ -16,6 +16,7 @@ from typing import BinaryIO
 import numpy as np
 
 from as2d_cli.audio.stream import open_audio
+from as2d_cli.audio.tracks import NO_CHOICE, AudioChoice
 from as2d_cli.audio.vad import SpeechDetector
 from as2d_cli.audio.windows import split
 from as2d_cli.domain.errors import As2dError, AudioError
@@ -109,6 +110,7 @@ class Pipeline:
         compared: Compared | None = None,
         vad: bool = True,
         guard: Guard | None = None,
+        choice: AudioChoice = NO_CHOICE,
     ) -> None:
         """With `compared`, of the same engine, every window goes both ways. What differs is found there.
 
@@ -117,6 +119,7 @@ class Pipeline:
         """
         self._engine = engine
         self._guard = guard
+        self._choice = choice
         self._compared = compared
         self._speech = SpeechDetector() if vad else None
         self._groups = 0
@@ -169,7 +172,7 @@ class Pipeline:
             work, group = FileWork(source, number), self.new_group()
             files.append(work)
             try:
-                with closing(windows_of(work)) as windows:
+                with closing(windows_of(work, self._choice)) as windows:
                     for window in windows:
                         if work.error is not None:  # failed meanwhile: not read to its end
                             break
@@ -198,9 +201,9 @@ def known_result(speech: SpeechDetector | None, window: Window) -> WindowResult 
     return None if speech is None or speech.hears_speech(window.samples) else NOTHING_SAID
 
 
-def windows_of(work: FileWork) -> Generator[Window, None, None]:
+def windows_of(work: FileWork, choice: AudioChoice = NO_CHOICE) -> Generator[Window, None, None]:
     """Yield the windows of a file, and note what can be told of it once it is read. Raises `AudioError`."""
-    stream = open_audio(work.source)
+    stream = open_audio(work.source, choice)
     work.sha256 = stream.sha256
     try:
         for window in split(stream.blocks()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from as2d_cli.audio.tracks import AudioChoice
 from as2d_cli.batch.inputs import Input
 from as2d_cli.batch.resume import recipe_of
 from as2d_cli.domain.types import Request, Task
@@ -76,6 +77,9 @@ class BatchRequest:
     """Further drafters of this target, used where this device's profile says that they are better."""
     memory_limit_bytes: int | None = None
     """Most memory that all processes may take together with a drafter; None: as much as there is."""
+    audio_track: str | None = None
+    channel: str | None = None
+    """What to hear of each file, as in `AudioChoice`."""
     vad: bool = True
     """Whether windows in which nobody speaks are left out."""
     threads: int = field(default_factory=usable_cpus)
@@ -90,6 +94,11 @@ class BatchRequest:
         if self.asks:
             return "ask"
         return "translate" if self.translate_to else "transcribe"
+
+    @property
+    def audio_choice(self) -> AudioChoice:
+        """What to hear of each file."""
+        return AudioChoice(self.audio_track, self.channel)
 
     @property
     def compares(self) -> bool:

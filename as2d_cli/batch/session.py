@@ -178,7 +178,7 @@ def open_session(asked: BatchRequest, display: Display) -> Iterator[Session]:
         plan = models.choose_plan()
         guard = guard_of(plan)
         compared = Compared(engine) if asked.compares else None
-        pipeline = Pipeline(engine, compared=compared, vad=asked.vad, guard=guard)
+        pipeline = Pipeline(engine, compared=compared, vad=asked.vad, guard=guard, choice=asked.audio_choice)
         load_s = time.perf_counter() - models.began
         watch = LoadWatch((os.getpid(),))
         yield Session(engine, pipeline, request, plan, models.drafter, load_s, guard, compared)

@@ -53,7 +53,7 @@ def start_ray(batch_request: BatchRequest, display: Display) -> Iterator[RayExec
     with connect(batch_request.cluster.address if batch_request.cluster else None) as ray:
         pool = EnginePool(ray, batch_request)
         try:
-            yield RayExecutor(ray, pool, display, began, vad=batch_request.vad)
+            yield RayExecutor(ray, pool, display, began, batch_request)
         finally:
             pool.close()
 
@@ -63,10 +63,18 @@ class RayExecutor:
 
     plan: DraftPlan | None = None  # each node has its own
 
-    def __init__(self, ray: Any, pool: EnginePool, display: Display, began: float, *, vad: bool) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        ray: Any,  # noqa: ANN401
+        pool: EnginePool,
+        display: Display,
+        began: float,
+        batch_request: BatchRequest,
+    ) -> None:
         """Start nothing yet. `began` is when starting began, by `time.perf_counter`."""
         self._pool = pool
-        self._ray, self._display, self._began, self._vad = ray, display, began, vad
+        self._ray, self._display, self._began = ray, display, began
+        self._vad, self._choice = batch_request.vad, batch_request.audio_choice
         self._first_engine: EngineStarted | None = None
         self._tracker: Tracker | None = None  # before there is work
         self._splitters: dict[Any, int] = {}  # Ray's generators, and the number of the file that each reads
@@ -126,7 +134,7 @@ class RayExecutor:
             task = self._ray.remote(split_file).options(
                 num_cpus=0, scheduling_strategy="SPREAD", _generator_backpressure_num_objects=_CHUNK_BACKLOG
             )
-            self._splitters[task.remote(item, self._vad)] = item.number
+            self._splitters[task.remote(item, self._vad, self._choice)] = item.number
 
     def _submit_pieces(self, tracker: Tracker) -> None:
         loaded = [engine for engine in self._pool.engines if engine.loading is None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
+from as2d_cli.audio.tracks import NO_CHOICE, AudioChoice
 from as2d_cli.audio.vad import SpeechDetector
 from as2d_cli.batch.pipeline import FileWork, known_result, windows_of
 from as2d_cli.batch.resume import stamp_of
@@ -13,7 +14,9 @@ from as2d_cli.cluster.messages import CHUNK_WINDOWS, Chunk, ChunkHeader, FileEnd
 from as2d_cli.domain.errors import As2dError
 
 
-def split_file(item: Item, vad: bool) -> Iterator[ChunkHeader | Chunk | FileEnd]:
+def split_file(
+    item: Item, vad: bool, choice: AudioChoice = NO_CHOICE
+) -> Iterator[ChunkHeader | Chunk | FileEnd]:
     """Yield header and chunk in turn, then the end.
 
     The first chunk ends with the first spoken window: the language of all others may depend on that window.
@@ -25,7 +28,7 @@ def split_file(item: Item, vad: bool) -> Iterator[ChunkHeader | Chunk | FileEnd]
     chunk: Chunk = []
     has_speech = False
     try:
-        with closing(windows_of(work)) as windows:
+        with closing(windows_of(work, choice)) as windows:
             for window in windows:
                 result = known_result(speech, window)
                 chunk.append((window, result))

@@ -17,7 +17,7 @@ from as2d_cli.engine.measure import PairCosts, peak_bytes
 from as2d_cli.engine.messages import ModelRef
 from as2d_cli.models import loader
 from as2d_cli.profile import store
-from as2d_cli.profile.load import is_quiet
+from as2d_cli.profile.machine_load import is_quiet
 from as2d_cli.profile.measure_pair import measure_pair
 from as2d_cli.profile.plan import DraftPlan, best_of, of_threads, within
 from as2d_cli.system.device import fixed_work_ms, free_memory_bytes

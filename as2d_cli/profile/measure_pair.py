@@ -14,7 +14,7 @@ from as2d_cli.engine.messages import Failed, Measure, Measured
 from as2d_cli.engine.pair import Pair
 from as2d_cli.engine.processes import PATIENCE_S, DrafterProcess, WorkerHandle
 from as2d_cli.profile import trust
-from as2d_cli.profile.load import LoadWatch
+from as2d_cli.profile.machine_load import LoadWatch
 
 T = TypeVar("T")
 

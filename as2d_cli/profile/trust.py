@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from as2d_cli.engine.measure import PairCosts, TargetCosts
-from as2d_cli.profile.load import Load
+from as2d_cli.profile.machine_load import Load
 
 MAX_SHARE = 0.1
 """Share of the processors that others may use meanwhile."""

@@ -41,7 +41,7 @@ def mixed(channels, layout=(), *, size=RATE):
     """Return the mix of whole seconds of channels of equal length."""
     samples = np.stack(channels, axis=1)
     chunks = (Chunk(samples[at : at + size], RATE, layout) for at in range(0, len(samples), size))
-    return np.concatenate([mono for mono, _ in Downmix().mono(chunks)])
+    return np.concatenate([mono for mono, _ in Downmix("film").mono(chunks)])
 
 
 def likeness(one, other):
@@ -131,7 +131,7 @@ def test_channels_may_change_midway(speech):
     film_part = Chunk(np.stack(film(speech, 2.0), axis=1)[: 3 * RATE], RATE, FILM)
     stereo = Chunk(np.stack([speech, speech], axis=1)[3 * RATE : 6 * RATE], RATE, ("FL", "FR"))
     mono = Chunk(speech[6 * RATE :, None], RATE, ("FC",))
-    lengths = [len(part) for part, _ in Downmix().mono(iter([film_part, stereo, mono]))]
+    lengths = [len(part) for part, _ in Downmix("film").mono(iter([film_part, stereo, mono]))]
     assert lengths == [3 * RATE, 3 * RATE, 5 * RATE]
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from as2d_cli.profile import trust
-from as2d_cli.profile.load import Load
+from as2d_cli.profile.machine_load import Load
 
 QUIET = {1: 4.9, 2: 5.2, 3: 5.1, 5: 5.6, 8: 7.0, 9: 9.8, 12: 10.4, 16: 11.9, 24: 17.1}
 DISTURBED = QUIET | {1: 73.0, 5: 69.0, 8: 29.0}

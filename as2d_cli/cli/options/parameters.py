@@ -56,6 +56,27 @@ class InputOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AudioOptions(Options):
+    """What to hear of files that hold more than one thing to hear."""
+
+    audio_track: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|LANG",
+            autocompletion=completion.languages,
+            help="Audio track to hear, by number or language [default: the file's].",
+        ),
+    ] = None
+    channel: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|left|right|mix",
+            help="Channel to hear; mix: all [default: those in which somebody speaks].",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class PairOptions(Options):
     """Who listens."""
 
@@ -210,7 +231,14 @@ class EngineOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchOptions(
-    ReportOptions, EngineOptions, FileOptions, BudgetOptions, SpeechOptions, PairOptions, InputOptions
+    ReportOptions,
+    EngineOptions,
+    FileOptions,
+    BudgetOptions,
+    SpeechOptions,
+    AudioOptions,
+    PairOptions,
+    InputOptions,
 ):
     """All of `as2d transcribe`; the bases stand in reverse, as dataclasses order their fields."""
 
@@ -275,7 +303,14 @@ class QuestionOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class AskOptions(
-    ReportOptions, EngineOptions, BudgetOptions, SpeechOptions, PairOptions, InputOptions, QuestionOptions
+    ReportOptions,
+    EngineOptions,
+    BudgetOptions,
+    SpeechOptions,
+    AudioOptions,
+    PairOptions,
+    InputOptions,
+    QuestionOptions,
 ):
     """All of `as2d ask`. The reader's drafts are what a budget or a comparison is for."""
 

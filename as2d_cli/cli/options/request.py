@@ -48,6 +48,8 @@ def read_options(options: BatchOptions) -> RunOptions:
         to=options.to if isinstance(options, TranslateOptions) else None,
         prompt=options.prompt,
         hotwords=options.hotwords,
+        audio_track=options.audio_track,
+        channel=options.channel,
         vad=options.vad,
         draft_limit=draft_limit(options),
         draft_tokens=draft_tokens(options),

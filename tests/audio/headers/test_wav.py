@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from as2d_cli.audio.headers.wav import whole
 from as2d_cli.audio.stream import open_audio
-from as2d_cli.audio.wav_header import whole
 
 RATE_HZ = 16_000
 SECONDS = 11

@@ -7,7 +7,7 @@ import av
 import numpy as np
 import pytest
 
-from as2d_cli.audio.protection import is_protected
+from as2d_cli.audio.headers.protection import is_protected
 from as2d_cli.audio.stream import open_audio
 from as2d_cli.domain.errors import AudioError
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from as2d_cli.profile import load
-from as2d_cli.profile.load import Load, LoadWatch
+from as2d_cli.profile import machine_load
+from as2d_cli.profile.machine_load import Load, LoadWatch
 
 
 @pytest.fixture
 def accounts(tmp_path, monkeypatch):
     """Write accounts of processors (user, idle and steal) and of processes (parent, ticks)."""
-    monkeypatch.setattr(load, "Path", lambda path: tmp_path / path.lstrip("/"))
+    monkeypatch.setattr(machine_load, "Path", lambda path: tmp_path / path.lstrip("/"))
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1}, raising=False)
-    monkeypatch.setattr(load, "usable_cpus", lambda: 2)
+    monkeypatch.setattr(machine_load, "usable_cpus", lambda: 2)
 
     def write(processors, processes):
         folder = tmp_path / "proc"
@@ -71,17 +71,17 @@ def test_what_a_quota_leaves_to_others_is_not_taken_from_us():
 def test_a_machine_is_quiet_while_nearly_all_its_processors_idle(accounts, monkeypatch, busy, quiet):
     accounts([(0, 0, 0), (0, 0, 0)], {})
     now = [(busy, 200 - busy, 0), (0, 200, 0)]
-    monkeypatch.setattr(load.time, "sleep", lambda _: accounts(now, {}))
-    assert load.is_quiet() is quiet
+    monkeypatch.setattr(machine_load.time, "sleep", lambda _: accounts(now, {}))
+    assert machine_load.is_quiet() is quiet
 
 
 @pytest.mark.parametrize(("average", "quiet"), [(0.1, True), (1.9, False)])
 def test_without_a_proc_file_system_the_load_average_tells(monkeypatch, tmp_path, average, quiet):
-    monkeypatch.setattr(load, "Path", lambda path: tmp_path / path.lstrip("/"))
+    monkeypatch.setattr(machine_load, "Path", lambda path: tmp_path / path.lstrip("/"))
     monkeypatch.setattr(os, "getloadavg", lambda: (average, 9.0, 9.0))
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     assert LoadWatch([os.getpid()]).load() is None
-    assert load.is_quiet() is quiet
+    assert machine_load.is_quiet() is quiet
 
 
 @pytest.mark.skipif(not Path("/proc/stat").exists(), reason="this system does not tell")
