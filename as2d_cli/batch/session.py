@@ -22,7 +22,7 @@ from as2d_cli.models import loader, weights
 from as2d_cli.models.registry import ModelEntry, cannot
 from as2d_cli.profile.choice import DraftChoice
 from as2d_cli.profile.guard import DraftGuard, guard_of
-from as2d_cli.profile.load import LoadWatch
+from as2d_cli.profile.machine_load import LoadWatch
 from as2d_cli.profile.plan import DraftPlan
 from as2d_cli.profile.run_costs import DraftSums
 from as2d_cli.profile.write_back import write_back

@@ -8,7 +8,7 @@ from as2d_cli.domain.errors import As2dError
 from as2d_cli.profile import store
 from as2d_cli.profile.choice import DraftChoice, drift
 from as2d_cli.profile.guard import DraftGuard
-from as2d_cli.profile.load import Load
+from as2d_cli.profile.machine_load import Load
 from as2d_cli.profile.plan import DraftPlan
 from as2d_cli.profile.trust import load_flaw
 from as2d_cli.system.device import fixed_work_ms

@@ -12,7 +12,7 @@ from as2d_cli.profile import store
 from as2d_cli.profile import write_back as module
 from as2d_cli.profile.choice import DraftChoice
 from as2d_cli.profile.guard import guard_of
-from as2d_cli.profile.load import Load
+from as2d_cli.profile.machine_load import Load
 from as2d_cli.profile.write_back import MIN_WINDOWS, write_back
 
 FIXED_WORK_MS = 30.0
