@@ -60,7 +60,7 @@ class AskFromAudio(AskRun):
             for _, about_one in groupby(items, lambda item: id(item.input)):
                 for answer in self._in_order(list(about_one), works):
                     self._report.nodes = self._executor.nodes
-                    self._report.paused_windows = self._executor.paused_windows
+                    self._report.draft_sums = self._executor.draft_sums
                     yield answer
 
     def _in_order(self, items: Sequence[Item], works: Iterator[Decoded | None]) -> Iterator[Answer]:

@@ -17,6 +17,7 @@ from as2d_cli.batch.work import Decoded, Item, OnWindow
 from as2d_cli.domain.types import Request
 from as2d_cli.engine.comparison import Comparison
 from as2d_cli.profile.plan import DraftPlan
+from as2d_cli.profile.run_costs import DraftSums
 
 
 class LocalExecutor:
@@ -42,9 +43,9 @@ class LocalExecutor:
         return self._session.is_drafter_lost
 
     @property
-    def paused_windows(self) -> int:
-        """Windows decoded without drafts because these had come to cost time."""
-        return self._session.paused_windows
+    def draft_sums(self) -> DraftSums:
+        """Windows decoded with drafts and without."""
+        return self._session.draft_sums
 
     def await_first(self) -> tuple[Session, float]:
         """Return the session, and how long loading it took, seconds."""

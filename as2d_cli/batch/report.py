@@ -8,6 +8,7 @@ from typing import Any
 from as2d_cli.domain.types import DecodeStats, WindowResult
 from as2d_cli.engine.comparison import Comparison
 from as2d_cli.profile.plan import DraftPlan
+from as2d_cli.profile.run_costs import DraftSums
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,8 @@ class RunReport:
     """What was chosen by this device's profile, if that was left to it."""
     predicted_plain_s: float = 0.0
     """What this device's profile says that the decoded windows take without drafts."""
-    paused_windows: int = 0
-    """Windows decoded without drafts because these had come to cost time."""
+    draft_sums: DraftSums = field(default_factory=DraftSums)
+    """Windows decoded with drafts and without, where the profile's choice was doubted."""
     stopped: bool = False
     """Whether the first failure ended the run, as asked."""
     noun: str = "file"
@@ -126,6 +127,18 @@ class RunReport:
         return sum(node.engines * node.wall_s for node in self.nodes)
 
     @property
+    def without_drafts_s(self) -> float | None:
+        """What all decoded windows would have taken plainly, by the undrafted ones; None without any."""
+        sums = self.draft_sums
+        return sums.plain_s + sums.without_s if sums.plain_windows else None
+
+    @property
+    def misprediction(self) -> float:
+        """How many times apart the profile's prediction for plain windows and these are; 1.0 if not known."""
+        seen, predicted = self.without_drafts_s, self.predicted_plain_s
+        return max(seen / predicted, predicted / seen) if seen and predicted else 1.0
+
+    @property
     def parts(self) -> tuple[RunReport, ...]:
         """The runs that this is the report of: itself."""
         return (self,)
@@ -160,7 +173,11 @@ class RunReport:
             "interrupted": self.interrupted,
             "budget": self.plan and asdict(self.plan),
             "predicted_plain_s": _rounded(self.predicted_plain_s),
-            "paused_windows": self.paused_windows,
+            "paused_windows": self.draft_sums.paused_windows,
+            "plain_windows": self.draft_sums.plain_windows,
+            "drafted_windows": self.draft_sums.drafted_windows,
+            "without_drafts_s": self.without_drafts_s and _rounded(self.without_drafts_s),
+            "profile_dropped": self.draft_sums.dropped_profiles > 0,
             "stopped": self.stopped,
             "audio_s": _rounded(self.audio_s),
             "silent_windows": self.silent_windows,

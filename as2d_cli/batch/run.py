@@ -24,6 +24,7 @@ from as2d_cli.domain.errors import OutputError
 from as2d_cli.domain.types import Request, WindowResult
 from as2d_cli.engine.messages import Progress
 from as2d_cli.engine.slots import sweep_memory
+from as2d_cli.profile.run_costs import DraftSums
 from as2d_cli.system.addresses import address
 from as2d_cli.system.printable import printable
 from as2d_cli.transcripts.subtitles import lay_out
@@ -90,7 +91,7 @@ class BatchRun:
         wall_s = self._report.wall_s if self._began is None else time.perf_counter() - self._began
         return replace(
             self._report,
-            paused_windows=executor.paused_windows if executor else 0,
+            draft_sums=executor.draft_sums if executor else DraftSums(),
             wall_s=comparison.drafted_s if comparison and not nodes else wall_s,
             comparison=comparison,
             differing=tuple(

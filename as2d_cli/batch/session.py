@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,8 +21,11 @@ from as2d_cli.engine.messages import DecodeSettings, ModelRef
 from as2d_cli.models import loader, weights
 from as2d_cli.models.registry import ModelEntry, cannot
 from as2d_cli.profile.choice import DraftChoice
-from as2d_cli.profile.guard import DraftGuard
+from as2d_cli.profile.guard import DraftGuard, guard_of
+from as2d_cli.profile.machine_load import LoadWatch
 from as2d_cli.profile.plan import DraftPlan
+from as2d_cli.profile.run_costs import DraftSums
+from as2d_cli.profile.write_back import write_back
 
 DRAFTER_THREADS = 1
 
@@ -132,7 +136,7 @@ class Session:
     """The drafter that was loaded, if there is one."""
     load_s: float
     guard: DraftGuard | None
-    """Watches whether drafts still pay, where a profile says what windows take without."""
+    """Watches what windows take and whether drafts still pay, where a profile predicts it."""
     compared: Compared | None
     """Has windows decoded both ways, if that is asked for."""
 
@@ -146,9 +150,9 @@ class Session:
         return not self.engine.is_drafting and (self.plan is None or self.plan.drafting)
 
     @property
-    def paused_windows(self) -> int:
-        """Windows decoded without drafts because these had come to cost time."""
-        return self.guard.paused_windows if self.guard else 0
+    def draft_sums(self) -> DraftSums:
+        """Windows decoded with drafts and without."""
+        return self.guard.sums if self.guard else DraftSums()
 
 
 @contextmanager
@@ -170,12 +174,16 @@ def open_session(asked: BatchRequest, display: Display) -> Iterator[Session]:
         engine = models.engine
         request = _window_request(asked, engine.target_spec)
         _check_prompt(request.prompt, models.target, engine.target_spec.max_prompt_tokens)
+        is_stored = models.plan is not None
         plan = models.choose_plan()
-        guard = DraftGuard(plan.plain) if plan and plan.drafting and plan.plain else None
+        guard = guard_of(plan)
         compared = Compared(engine) if asked.compares else None
         pipeline = Pipeline(engine, compared=compared, vad=asked.vad, guard=guard, choice=asked.audio_choice)
         load_s = time.perf_counter() - models.began
+        watch = LoadWatch((os.getpid(),))
         yield Session(engine, pipeline, request, plan, models.drafter, load_s, guard, compared)
+    if models.choice and plan and guard and is_stored:  # what was measured just now is not yet doubted
+        write_back(models.choice, plan, guard, watch.load())
 
 
 def _window_request(asked: BatchRequest, spec: TargetSpec) -> Request:

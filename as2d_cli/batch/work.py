@@ -19,6 +19,7 @@ from as2d_cli.domain.errors import As2dError
 from as2d_cli.domain.types import DecodeStats, Request, Transcript, WindowResult
 from as2d_cli.engine.comparison import Comparison
 from as2d_cli.profile.plan import DraftPlan
+from as2d_cli.profile.run_costs import DraftSums
 
 Decoded: TypeAlias = tuple[FileWork, Content | None]
 """A file that is finished, and what it held, where that is wanted and known."""
@@ -117,8 +118,8 @@ class Executor(Protocol):
         """Whether some engine goes on without its drafter although nobody chose that."""
 
     @property
-    def paused_windows(self) -> int:
-        """Windows decoded without drafts because these had come to cost time."""
+    def draft_sums(self) -> DraftSums:
+        """Windows decoded with drafts and without."""
 
     @property
     def nodes(self) -> tuple[NodeReport, ...]:

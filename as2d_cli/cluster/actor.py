@@ -153,7 +153,7 @@ class EngineActor:
 
     def _message(self, event: Event) -> ActorMessage:
         session = self._session
-        return ActorMessage(event, session.is_drafter_lost, session.paused_windows, self._notes.take())
+        return ActorMessage(event, session.is_drafter_lost, session.draft_sums, self._notes.take())
 
     def _decode_files(self, items: Sequence[Item]) -> Iterator[Event]:
         for question, same in groupby(items, lambda item: item.question):

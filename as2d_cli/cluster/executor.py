@@ -32,6 +32,7 @@ from as2d_cli.cluster.tracker import Tracker
 from as2d_cli.domain.errors import As2dError, DecodeError, ModelError, RequestError
 from as2d_cli.engine.comparison import Comparison
 from as2d_cli.profile.plan import DraftPlan
+from as2d_cli.profile.run_costs import DraftSums
 from as2d_cli.system.addresses import anchored
 
 _WAIT_S = 1.0
@@ -84,9 +85,9 @@ class RayExecutor:
         return self._pool.is_drafter_lost
 
     @property
-    def paused_windows(self) -> int:
-        """Windows decoded without drafts because these had come to cost time."""
-        return self._pool.paused_windows
+    def draft_sums(self) -> DraftSums:
+        """Windows decoded with drafts and without."""
+        return self._pool.draft_sums
 
     @property
     def nodes(self) -> tuple[NodeReport, ...]:

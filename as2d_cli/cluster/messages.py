@@ -18,6 +18,7 @@ from as2d_cli.domain.errors import As2dError
 from as2d_cli.domain.types import Request, Span, Window, WindowResult
 from as2d_cli.engine.comparison import Comparison
 from as2d_cli.profile.plan import DraftPlan
+from as2d_cli.profile.run_costs import DraftSums
 
 CHUNK_WINDOWS = 8
 """Most windows of a chunk: about four minutes and 15 MB."""
@@ -145,6 +146,6 @@ class ActorMessage:
 
     event: Event
     is_drafter_lost: bool
-    paused_windows: int
+    draft_sums: DraftSums
     notes: tuple[str, ...]
     """What the user may want to know, since the last message."""

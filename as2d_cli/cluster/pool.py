@@ -14,6 +14,7 @@ from as2d_cli.cluster.messages import ActorMessage, EngineStarted, FilePiece, Pi
 from as2d_cli.cluster.nodes import Node, nodes_of
 from as2d_cli.cluster.start import why_unreachable
 from as2d_cli.domain.errors import As2dError, ModelError, PluginError
+from as2d_cli.profile.run_costs import DraftSums
 
 _REFRESH_S = 2.0
 """How often to look for nodes that came or went."""
@@ -38,7 +39,7 @@ class RemoteEngine:
     streams: list[Any] = field(default_factory=list)
     """Ray's generators of messages, one for each piece in work."""
     is_drafter_lost: bool = False
-    paused_windows: int = 0
+    draft_sums: DraftSums = field(default_factory=DraftSums)
 
     def submit(self, piece: Piece) -> None:
         """Hand it a piece, to be decoded after those that it has."""
@@ -50,7 +51,7 @@ class RemoteEngine:
 
     def update(self, message: ActorMessage) -> None:
         """Take over the state that came with a message."""
-        self.is_drafter_lost, self.paused_windows = message.is_drafter_lost, message.paused_windows
+        self.is_drafter_lost, self.draft_sums = message.is_drafter_lost, message.draft_sums
 
 
 class EnginePool:
@@ -65,7 +66,7 @@ class EnginePool:
         self._refreshed = -_REFRESH_S
         self._head_answered = time.monotonic()
         self._error: As2dError | None = None  # of the engine lost last
-        self._paused_before = 0  # windows that removed engines decoded without drafts
+        self._sums_before = DraftSums()  # of engines that were removed
 
     @property
     def engines(self) -> list[RemoteEngine]:
@@ -78,9 +79,9 @@ class EnginePool:
         return any(engine.is_drafter_lost for engine in self._engines.values())
 
     @property
-    def paused_windows(self) -> int:
-        """Windows decoded without drafts because these had come to cost time."""
-        return self._paused_before + sum(engine.paused_windows for engine in self._engines.values())
+    def draft_sums(self) -> DraftSums:
+        """Windows decoded with drafts and without."""
+        return sum((engine.draft_sums for engine in self._engines.values()), self._sums_before)
 
     def node_reports(self) -> tuple[NodeReport, ...]:
         """Return what each node has done so far."""
@@ -158,5 +159,5 @@ class EnginePool:
 
     def _kill(self, engine: RemoteEngine) -> None:
         del self._engines[engine.number]
-        self._paused_before += engine.paused_windows
+        self._sums_before += engine.draft_sums
         self._ray.kill(engine.actor)

@@ -52,8 +52,8 @@ class Guard(Protocol):
     def should_draft(self) -> bool:
         """Tell whether the window that is handed out next is to be drafted."""
 
-    def observe(self, stats: DecodeStats, *, drafted: bool) -> bool:
-        """Note what a window took; tell whether drafting ends with it."""
+    def observe(self, stats: DecodeStats, *, drafted: bool, audio_s: float) -> bool:
+        """Note what a window with so much audio took; tell whether drafting ends with it."""
 
 
 @dataclass(slots=True)
@@ -94,6 +94,7 @@ class Scheduler:
         self._guard = guard
         self._in_work: deque[_InWork] = deque()
         self._free_slots = deque(range(SLOTS))
+        self._awaiting_draft: deque[Job] = deque()  # windows behind an undrafted one
 
     def run(self, tasks: Iterable[WindowTask], *, drafted: bool) -> Iterator[WindowOutcome]:
         """Yield one outcome per task, in order. Raises `ModelError` if the target cannot be kept alive."""
@@ -113,11 +114,12 @@ class Scheduler:
             if job is not None:
                 self._free_slots.append(job.slot)
                 self._consult_guard(job, outcome)
+                self._ask_for_drafts()
             yield outcome
 
     def _abandon(self) -> None:
         """Have the processes forget what is still in work: whoever ran it has gone."""
-        jobs = [work.job for work in self._in_work if work.job is not None]
+        jobs = self._jobs()
         if jobs and self._pair.is_running:
             for job in jobs:
                 self._draft_of(job).cancel()
@@ -145,17 +147,37 @@ class Scheduler:
         pair.slots.stream(slot).reset(job.epoch)
         for spec in pair.slots.layout.specs if job.drafted else (pair.target_spec.features,):
             pair.slots.put(slot, spec, log_mel(task.window.samples, spec))
-        if job.drafted and pair.drafter is not None:
-            pair.drafter.draft(job)
+        if job.drafted:
+            self._awaiting_draft.append(job)
+            self._ask_for_drafts(job)
+        if self._guard is not None and not self._jobs():
+            pair.fit_threads(with_drafts=pair.drafter is not None and job.drafted)
         pair.target.worker.send(job)
         return job
+
+    def _ask_for_drafts(self, newest: Job | None = None) -> None:
+        """Ask for drafts up to the next undrafted window: a guard measures that, with no drafter beside it.
+
+        `newest` is not in work yet.
+        """
+        jobs = [*self._jobs(), newest] if newest else self._jobs()
+        undrafted = next((job.id for job in jobs if self._guard is not None and not job.drafted), None)
+        while self._awaiting_draft and (undrafted is None or self._awaiting_draft[0].id < undrafted):
+            job = self._awaiting_draft.popleft()
+            if self._pair.drafter is not None and self._pair.can_draft(job.request):
+                self._pair.drafter.draft(job)
+
+    def _jobs(self) -> list[Job]:
+        """Return what the processes have in work, in order."""
+        return [work.job for work in self._in_work if work.job is not None]
 
     def _consult_guard(self, job: Job, outcome: WindowOutcome) -> None:
         """Stop the drafts of windows in work if the guard says so; share out threads for the next window."""
         if self._guard is None or outcome.result is None:
             return
-        jobs = [work.job for work in self._in_work if work.job is not None]
-        if self._guard.observe(outcome.result.stats, drafted=job.drafted):
+        jobs = self._jobs()
+        if self._guard.observe(outcome.result.stats, drafted=job.drafted, audio_s=job.duration_s):
+            self._awaiting_draft.clear()
             for ahead in jobs:
                 self._draft_of(ahead).cancel()
         if jobs:
@@ -198,8 +220,11 @@ class Scheduler:
     def _draft_again(self, drafter: DrafterProcess) -> None:
         """Ask a drafter that is back after a death to draft the windows that the target is not at yet."""
         for work in islice(self._in_work, 1, None):
-            if work.job is not None and work.job.drafted and not self._draft_of(work.job).state.finished:
-                drafter.draft(work.job)
+            job = work.job
+            if job is None or not job.drafted or job in self._awaiting_draft:
+                continue
+            if not self._draft_of(job).state.finished:
+                drafter.draft(job)
 
     def _draft_of(self, job: Job) -> DraftReader:
         return self._pair.slots.stream(job.slot).reader(job.epoch, self._pair.target_spec.vocab_size)

@@ -114,25 +114,39 @@ class DraftChoice:
             engine.drop_drafter()
         return plan
 
+    def stored(self) -> dict[str, store.Profile]:
+        """Return the profiles that can be chosen by, by the drafter's name."""
+        drafters = [drafter for drafter in (self.settings.drafter, *self.others) if drafter is not None]
+        profiles = {drafter.entry.name: self._stored(self.settings.target, drafter) for drafter in drafters}
+        return {name: profile for name, profile in profiles.items() if profile is not None}
+
     def _stored(self, target: ModelRef, drafter: ModelRef) -> store.Profile | None:
         return store.load(store.profile_key(target, drafter), self.note)
 
     def _rescaled(self, profile: store.Profile, now_ms: float) -> store.Profile:
         """Return the profile of a device that takes `now_ms` for the fixed work; a little drift is none."""
-        drift = now_ms / profile.fixed_work_ms
-        if 1 / _DRIFT <= drift <= _DRIFT:
+        factor = drift(profile, now_ms)
+        if factor == 1:
             return profile
-        self.note(f"this device takes {drift:.2f} times as long as when it was measured: rescaled")
-        return profile.scaled(drift)
+        self.note(f"this device takes {factor:.2f} times as long as when it was measured: rescaled")
+        return profile.scaled(factor)
 
     def _plan(self, drafter: ModelRef, profile: store.Profile) -> DraftPlan:
         """Return the profile's plan within the memory that there is, with the drafter's name."""
         name, costs, limit = drafter.entry.name, profile.costs[0], self.memory_limit_bytes
         plan = within(profile.plan, costs, limit and limit - peak_bytes(), "the limit")
         plan = within(plan, costs, self.free_bytes, "this device")
+        if plan.drafting and (loss := profile.record.loss):
+            plan = plan.refused(f"in earlier runs it cost {loss:.0%} of the time: no further try for a week")
         if profile.plan.drafting and not plan.drafting:
             return replace(plan, reason=f"{name} is left out: {plan.reason}")
         return replace(plan, drafter=name if plan.drafting else None)
+
+
+def drift(profile: store.Profile, now_ms: float) -> float:
+    """Return how much longer this device takes than when it was measured, by `now_ms` for the fixed work."""
+    factor = now_ms / profile.fixed_work_ms
+    return 1.0 if 1 / _DRIFT <= factor <= _DRIFT else factor
 
 
 def with_plan(settings: EngineSettings, plan: DraftPlan, splits: Sequence[PairCosts]) -> EngineSettings:

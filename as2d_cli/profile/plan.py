@@ -22,6 +22,8 @@ QUANTILE = 0.9
 CAPS = (4, 7, 15, 23)
 MIN_GAIN = 0.05
 """Share of its time that drafting must save a window to be worth the memory and the risk of a bad guess."""
+PART = 0.7
+"""Share of a window's encoding time below which there was less to encode."""
 _LENGTHS = (40, 70, 100, 130, 170)
 """Tokens of a 30 s window, from slow to dense speech."""
 _ERROR_RATES = (0.05, 0.1, 0.2)
@@ -42,9 +44,11 @@ class PlainCosts:
     def window_s(self, stats: DecodeStats) -> float:
         """Return what the decoded window would have taken plainly, seconds.
 
-        Where encoding took less than a whole window does, there was less to encode.
+        Where encoding took clearly less than a whole window does, there was less to encode.
         """
-        return min(self.encode_ms / 1e3, stats.encode_s) + stats.tokens * self.token_ms / 1e3
+        encode_s = self.encode_ms / 1e3
+        is_part = stats.encode_s < PART * encode_s
+        return (stats.encode_s if is_part else encode_s) + stats.tokens * self.token_ms / 1e3
 
 
 @dataclass(frozen=True, slots=True)

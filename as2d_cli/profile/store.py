@@ -7,11 +7,11 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from as2d_cli.domain.errors import As2dError
+from as2d_cli.domain.errors import As2dError, OutputError, reason
 from as2d_cli.engine.measure import ROWS, DraftCosts, PairCosts, TargetCosts
 from as2d_cli.engine.messages import ModelRef
 from as2d_cli.models.loader import runtime_versions
@@ -34,6 +34,43 @@ _TOO_MUCH = 1e13
 """More ms, bytes and seconds of any clock than there can be; a date can still be made of it."""
 
 
+_RETRY_S = 7 * 86400.0
+"""How long a drafter that lost is not tried again."""
+_FADING = 0.5
+"""Weight of earlier runs beside the next one."""
+_TELLING = 3
+"""Drafted windows that it takes to do without the drafter."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftRecord:
+    """How drafted windows did beside plain ones in runs, the last one counting most."""
+
+    windows: float = 0.0
+    drafted_s: float = 0.0
+    plain_s: float = 0.0
+    """What the same windows would have taken without drafts."""
+    last_at: float = 0.0
+    """When the last of these runs ended, seconds since the epoch."""
+
+    def after(self, windows: int, drafted_s: float, plain_s: float) -> DraftRecord:
+        """Return the record with a run that has just ended."""
+        return DraftRecord(
+            _FADING * self.windows + windows,
+            _FADING * self.drafted_s + drafted_s,
+            _FADING * self.plain_s + plain_s,
+            time.time(),
+        )
+
+    @property
+    def loss(self) -> float:
+        """Share of their time that drafts cost, if that keeps them from being tried now; else 0."""
+        is_old = not 0 <= time.time() - self.last_at < _RETRY_S
+        if is_old or self.windows < _TELLING or self.drafted_s <= self.plain_s:
+            return 0.0
+        return self.drafted_s / self.plain_s - 1
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """Costs with what they hold for."""
@@ -48,6 +85,8 @@ class Profile:
     """By threads of the target's passes, all of them first."""
     plan: DraftPlan
     """What follows from the costs, but for the drafter's name: to find it out takes too long for a start."""
+    record: DraftRecord = field(default_factory=DraftRecord)
+    """How drafts did in runs."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return what is kept in a file and shown as JSON; there the plan is called `budget`."""
@@ -123,7 +162,20 @@ def read(path: Path) -> Profile:
         fixed_work_ms=_positive(raw["fixed_work_ms"]),
         costs=costs,
         plan=_plan(raw["budget"], costs),
+        record=_record(raw.get("record")),
     )
+
+
+def _record(raw: dict[str, Any] | None) -> DraftRecord:
+    """Return the record of a profile; one that no run has been held against has none."""
+    if raw is None:
+        return DraftRecord()
+    for value in raw.values():
+        if not isinstance(value, float | int) or not 0 <= value < _TOO_MUCH:
+            raise ValueError(f"{value!r} is nothing that drafts can have come to")
+    if raw["windows"]:
+        _positive(raw["plain_s"])
+    return DraftRecord(**raw)
 
 
 def _plan(raw: dict[str, Any], costs: Sequence[PairCosts]) -> DraftPlan:
@@ -196,5 +248,19 @@ def new(key: dict[str, str], costs: tuple[PairCosts, ...]) -> Profile:
 def store(key: dict[str, str], costs: tuple[PairCosts, ...]) -> Profile:
     """Keep a profile, whole or not at all. Raises `OutputError`."""
     profile = new(key, costs)
-    write_text_atomic(path_of(key), json.dumps(profile.as_dict(), indent=1) + "\n")
+    keep(profile)
     return profile
+
+
+def keep(profile: Profile) -> None:
+    """Write a profile in the place of an older one. Raises `OutputError`."""
+    write_text_atomic(path_of(profile.key), json.dumps(profile.as_dict(), indent=1) + "\n")
+
+
+def forget(key: dict[str, str]) -> None:
+    """Remove the profile with this key. Raises `OutputError`."""
+    path = path_of(key)
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be removed: {reason(error)}") from error

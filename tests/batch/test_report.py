@@ -8,6 +8,7 @@ import pytest
 from as2d_cli.batch.report import NodeReport, RunReport
 from as2d_cli.domain.types import DecodeStats
 from as2d_cli.engine.comparison import Comparison
+from as2d_cli.profile.run_costs import DraftSums
 
 STATS = DecodeStats(
     tokens=100, steps=25, proposed=120, accepted=75, drafted=130, encode_s=2.0, verify_s=4.0, control_s=0.5
@@ -67,6 +68,20 @@ def test_as_data_it_holds_the_ratios_and_what_they_are_made_of():
     )
     assert data["stats"]["acceptance"] == 0.625
     assert data["comparison"] is None
+
+
+def test_what_plain_decoding_would_have_taken_comes_from_undrafted_windows():
+    report = replace(RUN, predicted_plain_s=4.0)
+    assert report.without_drafts_s is None
+    assert report.as_dict()["without_drafts_s"] is None
+    assert report.misprediction == 1.0
+    sums = DraftSums(plain_windows=2, plain_s=3.0, drafted_windows=4, without_s=5.0, paused_windows=1)
+    seen = replace(report, draft_sums=sums)
+    assert seen.misprediction == 2.0
+    assert replace(seen, predicted_plain_s=16.0).misprediction == 2.0
+    data = seen.as_dict()
+    assert (data["without_drafts_s"], data["plain_windows"], data["drafted_windows"]) == (8.0, 2, 4)
+    assert (data["paused_windows"], data["profile_dropped"]) == (1, False)
 
 
 @pytest.mark.parametrize("seconds", [2.09124, 2.09156])

@@ -12,8 +12,11 @@ from as2d_cli.batch.inputs import Input
 from as2d_cli.batch.request import BatchRequest, ClusterChoice
 from as2d_cli.batch.run import BatchRun
 from as2d_cli.domain.errors import ModelError, RequestError
-from as2d_cli.engine.messages import DecodeSettings
+from as2d_cli.engine.messages import DecodeSettings, ModelRef
+from as2d_cli.models import weights
 from as2d_cli.models.registry import load_registry
+from as2d_cli.profile import store
+from as2d_cli.profile.machine_load import LoadWatch
 from as2d_cli.system.device import usable_cpus
 
 
@@ -280,3 +283,24 @@ def test_only_what_decides_the_text_of_a_file_makes_it_stale(scripted, sound):
     assert {field.name for field in fields(BatchRequest)} <= set(without) | decided, (
         "decide on the new option"
     )
+
+
+def test_a_profile_that_a_run_contradicts_is_gone_when_the_run_is_over(
+    run, sound, tmp_path, monkeypatch, pair_costs
+):
+    monkeypatch.setenv("AS2D_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(LoadWatch, "load", lambda self: None)  # this machine may be busy
+    registry = load_registry()
+    target, drafter = (
+        ModelRef(entry, weights.ensure(entry), 1) for entry in map(registry.model, ("speaker", "hearer"))
+    )
+    key = store.profile_key(target, drafter)
+    store.store(key, (pair_costs(5.0, 0.2, decode_threads=1).scaled(20.0),))
+    watch = Watch()
+    _, batch = run(*[sound(f"{n}.wav") for n in range(9)], watch=watch, auto_budget=True, vad=False)
+    report = batch.report()
+    assert report.draft_sums.plain_windows >= 2
+    assert report.draft_sums.dropped_profiles == 1
+    assert report.as_dict()["profile_dropped"]
+    assert store.load(key) is None
+    assert sum("measured anew" in note for note in watch.notes) == 1

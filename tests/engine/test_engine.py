@@ -17,8 +17,6 @@ from as2d_cli.engine.processes import WorkerHandle
 from as2d_cli.engine.scheduler import WindowTask
 from as2d_cli.models.registry import ModelEntry
 from as2d_cli.models.sources import NoSource
-from as2d_cli.profile.guard import DraftGuard
-from as2d_cli.profile.plan import PlainCosts
 
 SCRIPT = {"seed": 1, "words": 40}
 
@@ -341,28 +339,45 @@ def test_what_was_said_before_is_looked_up():
     assert [outcome.result.stats.steps for outcome in again] == passes[:1], "it has not been said before it"
 
 
-DEAR = PlainCosts(encode_ms=0.1, token_ms=0.001)
-"""By these, every window with drafts takes far too long."""
-CHEAP = PlainCosts(encode_ms=60_000.0, token_ms=1_000.0)
-"""By these, none does, however busy the machine."""
+class Content:
+    """A guard that wants every window drafted."""
+
+    def should_draft(self):
+        return True
+
+    def observe(self, stats, *, drafted, audio_s):
+        """Stop nothing."""
+
+
+class Stopping:
+    """A guard that ends drafts with the first window that had one."""
+
+    def __init__(self):
+        self.undrafted, self._is_paused = 0, False
+
+    def should_draft(self):
+        self.undrafted += self._is_paused
+        return not self._is_paused
+
+    def observe(self, stats, *, drafted, audio_s):
+        ends, self._is_paused = drafted and not self._is_paused, self._is_paused or drafted
+        return ends
 
 
 def test_a_guard_that_sees_a_loss_stops_the_drafts_also_of_windows_in_work(plain):
-    guard = DraftGuard(DEAR)
+    guard = Stopping()
     with Engine(settings({"encode_ms": 50.0, "step_ms": 3.0}, {"delay_ms": 4.0})) as engine:
         outcomes = list(engine.run(tasks(6), guard=guard))
     assert tokens(outcomes) == plain
-    assert guard.paused_windows == 2, "four windows were handed out when the first one came back"
+    assert guard.undrafted == 2, "four windows were handed out when the first one came back"
     assert [outcome.result.stats.proposed for outcome in outcomes[4:]] == [0, 0]
 
 
 def test_a_guard_that_is_content_changes_nothing(plain):
-    guard = DraftGuard(CHEAP)
     with Engine(settings({"encode_ms": 100.0, "step_ms": 3.0}, {})) as engine:
-        outcomes = list(engine.run(tasks(6), guard=guard))
+        outcomes = list(engine.run(tasks(6), guard=Content()))
     assert tokens(outcomes) == plain
     assert sum(outcome.result.stats.accepted for outcome in outcomes) > 0
-    assert guard.paused_windows == 0
 
 
 def test_a_target_that_shares_its_threads_gets_them_back_while_drafts_are_stopped(plain):
@@ -370,11 +385,10 @@ def test_a_target_that_shares_its_threads_gets_them_back_while_drafts_are_stoppe
     pair = replace(pair, target=replace(pair.target, threads=2, decode_threads=1))
     with Engine(pair) as engine:
         before = engine.process_ids[0]
-        guard = DraftGuard(DEAR)
-        assert tokens(engine.run(tasks(6), guard=guard)) == plain
+        assert tokens(engine.run(tasks(6), guard=Stopping())) == plain
         assert engine.process_ids[0] != before, "it was loaded again, with the work that it had"
         again = engine.process_ids[0]
-        assert tokens(engine.run(tasks(6), guard=DraftGuard(CHEAP))) == plain
+        assert tokens(engine.run(tasks(6), guard=Content())) == plain
         assert engine.process_ids[0] != again
 
 
@@ -392,7 +406,7 @@ class Pausing:
         self._asked += 1
         return self._asked == self._windows
 
-    def observe(self, stats, *, drafted):
+    def observe(self, stats, *, drafted, audio_s):
         """Take nothing from it."""
 
 

@@ -61,6 +61,15 @@ class FakePair:
         return False
 
 
+class FakeDrafter:
+    """A drafter that says nothing, and notes which windows it is asked for."""
+
+    def __init__(self, asked):
+        pipe, self._other_end = Pipe()
+        self.worker = SimpleNamespace(pipe=pipe)
+        self.draft = lambda job: asked.append(job.index)
+
+
 def done(text, language=None):
     return lambda job: Done(job.id, result(text, language))
 
@@ -136,7 +145,7 @@ class Guard:
         self._windows += 1
         return self._windows <= 2
 
-    def observe(self, stats, *, drafted):
+    def observe(self, stats, *, drafted, audio_s):
         return drafted
 
 
@@ -148,6 +157,45 @@ def test_a_guard_that_ends_drafting_cancels_the_drafts_of_windows_in_work():
     second = pair.target.worker.jobs[1]
     assert second.drafted
     assert pair.slots.stream(second.slot).writer(second.epoch).cancelled
+
+
+class Probing(Guard):
+    """Wants every third window without a draft, the first one to begin with, and stops nothing."""
+
+    def should_draft(self):
+        self._windows += 1
+        return self._windows % 3 != 1
+
+    def observe(self, stats, *, drafted, audio_s):
+        return False
+
+
+def test_while_a_guard_has_a_window_decoded_plainly_no_later_one_is_drafted():
+    pair, asked = FakePair(*[[done("a")]] * 6), []
+    pair.drafter = FakeDrafter(asked)
+    scheduler = Scheduler(pair, Ledger(), lambda _: None, Probing())
+    outcomes = scheduler.run([task(index=index) for index in range(6)], drafted=True)
+    seen = [list(asked) for _ in outcomes]
+    assert seen == [[1, 2], [1, 2], [1, 2], [1, 2, 4, 5], [1, 2, 4, 5], [1, 2, 4, 5]]
+
+
+def test_drafts_that_a_guard_stopped_are_not_asked_for_later():
+    class Ending(Probing):
+        def observe(self, stats, *, drafted, audio_s):
+            return True
+
+    pair, asked = FakePair(*[[done("a")]] * 4), []
+    pair.drafter = FakeDrafter(asked)
+    scheduler = Scheduler(pair, Ledger(), lambda _: None, Ending())
+    list(scheduler.run([task(index=index) for index in range(4)], drafted=True))
+    assert asked == []
+
+
+def test_the_first_window_has_the_threads_that_it_is_decoded_with():
+    pair = FakePair(*[[done("a")]] * 2)
+    pair.drafter = FakeDrafter([])
+    run(pair, [task(), task(index=1)], guard=Probing())
+    assert pair.threads == [False, True]
 
 
 @pytest.mark.parametrize("drafted", [True, False])

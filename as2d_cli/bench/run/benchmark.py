@@ -20,7 +20,7 @@ from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.domain.errors import As2dError
 from as2d_cli.engine.engine import Engine, EngineSettings
 from as2d_cli.engine.messages import ModelRef
-from as2d_cli.profile.guard import DraftGuard
+from as2d_cli.profile.guard import guard_of
 from as2d_cli.profile.plan import DraftPlan
 
 SPECASR_NOTE = (
@@ -148,7 +148,7 @@ class _Benchmark:
                 decoders[mode.label] = EngineDecoder(
                     self.engines[name],
                     decode_settings(self.costs.get(name or ""), mode.decode_threads),
-                    DraftGuard(auto.plain) if guarded and auto.plain else None,
+                    guard_of(auto) if guarded else None,
                 )
                 continue
             assert mode.drafter is not None

@@ -6,6 +6,9 @@ from as2d_cli.batch.report import NodeReport, RunReport
 from as2d_cli.engine.comparison import Comparison
 from as2d_cli.profile.plan import DraftPlan
 
+_FAR_APART = 1.3
+"""Factor between prediction and measurement that is told of."""
+
 
 def lines_of(report: RunReport) -> list[str]:
     """Return the report as text, an ending in doubt last so that it is seen."""
@@ -14,7 +17,7 @@ def lines_of(report: RunReport) -> list[str]:
         shares = ", ".join(f"{name} {share:.0%}" for name, share in report.shares.items())
         lines += [_speed(report), _decoding(report), f"time: {shares}"]
     if report.plan is not None:
-        lines.append(_plan(report, report.plan))
+        lines += [_plan(report, report.plan), *_doubts(report)]
     lines += map(_node, report.nodes)
     if report.silent_windows:
         lines.append(f"{_count(report.silent_windows, 'window')} without speech not decoded")
@@ -64,15 +67,30 @@ def _decoding(report: RunReport) -> str:
 
 
 def _plan(report: RunReport, plan: DraftPlan) -> str:
-    """Say what was chosen for this device and why, and what was predicted beside what was measured."""
+    """Say what was chosen for this device and why, and what was measured beside what had been predicted."""
     line = f"chosen for this device: {_choice(plan)}: {plan.reason}"
-    if report.predicted_plain_s and not report.comparison:
-        plain, measured = report.predicted_plain_s, report.stats.wall_s
-        drafted = f"{plain * (1 - plan.saving):.1f} s, " if plan.drafting else ""
-        line += f"; predicted {drafted}without drafts {plain:.1f} s, measured {measured:.1f} s"
-    if report.paused_windows:
-        line += f"; {_count(report.paused_windows, 'window')} without drafts, which had come to cost time"
-    return line
+    if not report.predicted_plain_s or report.comparison:
+        return line
+    line += f"; measured {report.stats.wall_s:.1f} s"
+    if plan.drafting and (without := report.without_drafts_s):
+        number = _count(report.draft_sums.plain_windows, "window")
+        line += f", without drafts about {without:.1f} s by {number}"
+    plain = report.predicted_plain_s
+    drafted = f"{plain * (1 - plan.saving):.1f} s, " if plan.drafting else ""
+    return f"{line}; the profile predicted {drafted}without drafts {plain:.1f} s"
+
+
+def _doubts(report: RunReport) -> list[str]:
+    """Say where the profile was far off, and what was done about it and about drafts that lost."""
+    sums, off = report.draft_sums, report.misprediction
+    lines = []
+    if off > _FAR_APART or sums.dropped_profiles:
+        done = "dropped, to be measured anew" if sums.dropped_profiles else "kept for now"
+        lines.append(f"the profile's prediction without drafts was {off:.1f}x off: the profile is {done}")
+    if sums.paused_windows:
+        windows = _count(sums.paused_windows, "window")
+        lines.append(f"drafts were paused for {windows}, as they had come to cost time")
+    return lines
 
 
 def _node(node: NodeReport) -> str:
