@@ -338,7 +338,7 @@ class Transcription:
         return True
 
     def _shown(self, segment: Segment) -> Segment:
-        return segment if self._request.word_timestamps else replace(segment, words=())
+        return segment if self._request.word_timestamps else segment.without_words()
 
     def _finished(self) -> FileWork:
         """Return the file once it is finished. Raises its error, or `RequestError` if it was given up."""

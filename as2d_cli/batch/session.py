@@ -180,9 +180,10 @@ def open_session(asked: BatchRequest, display: Display) -> Iterator[Session]:
         compared = Compared(engine) if asked.compares else None
         pipeline = Pipeline(engine, compared=compared, vad=asked.vad, guard=guard, choice=asked.audio_choice)
         load_s = time.perf_counter() - models.began
-        watch = LoadWatch((os.getpid(),))
+        is_doubted = guard is not None and is_stored  # what was measured just now is not yet doubted
+        watch = LoadWatch((os.getpid(),)) if is_doubted else None  # it reads all of /proc
         yield Session(engine, pipeline, request, plan, models.drafter, load_s, guard, compared)
-    if models.choice and plan and guard and is_stored:  # what was measured just now is not yet doubted
+    if models.choice and plan and guard and watch:
         write_back(models.choice, plan, guard, watch.load())
 
 

@@ -145,6 +145,10 @@ class Segment:
     words: tuple[Word, ...] = ()
     tokens: tuple[int, ...] = ()
 
+    def without_words(self) -> Segment:
+        """Return the same without words."""
+        return replace(self, words=())
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -253,4 +257,4 @@ class Transcript:
 
     def without_words(self) -> Transcript:
         """Return the same with segments that have no words."""
-        return replace(self, segments=tuple(replace(segment, words=()) for segment in self.segments))
+        return replace(self, segments=tuple(segment.without_words() for segment in self.segments))

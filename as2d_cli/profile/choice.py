@@ -48,15 +48,8 @@ class DraftChoice:
 
         Without a profile of the first drafter nothing is decided: the same settings, and None.
         """
-        target, first = self.settings.target, self.settings.drafter
-        if first is None:
-            return self.settings, None
-        candidates = [
-            (drafter, profile)
-            for drafter in (first, *self.others)
-            if (profile := self._stored(target, drafter)) is not None
-        ]
-        if not candidates or candidates[0][0] is not first:
+        candidates = self._candidates()
+        if not candidates or candidates[0][0] is not self.settings.drafter:
             return self.settings, None
         now_ms = fixed_work_ms()
         rescaled = [(drafter, self._rescaled(profile, now_ms)) for drafter, profile in candidates]
@@ -116,12 +109,17 @@ class DraftChoice:
 
     def stored(self) -> dict[str, store.Profile]:
         """Return the profiles that can be chosen by, by the drafter's name."""
-        drafters = [drafter for drafter in (self.settings.drafter, *self.others) if drafter is not None]
-        profiles = {drafter.entry.name: self._stored(self.settings.target, drafter) for drafter in drafters}
-        return {name: profile for name, profile in profiles.items() if profile is not None}
+        return {drafter.entry.name: profile for drafter, profile in self._candidates()}
 
-    def _stored(self, target: ModelRef, drafter: ModelRef) -> store.Profile | None:
-        return store.load(store.profile_key(target, drafter), self.note)
+    def _candidates(self) -> list[tuple[ModelRef, store.Profile]]:
+        """Return the drafters that have a stored profile, with it; the first choice comes first."""
+        target, first = self.settings.target, self.settings.drafter
+        drafters = () if first is None else (first, *self.others)
+        return [
+            (drafter, profile)
+            for drafter in drafters
+            if (profile := store.load(store.profile_key(target, drafter), self.note)) is not None
+        ]
 
     def _rescaled(self, profile: store.Profile, now_ms: float) -> store.Profile:
         """Return the profile of a device that takes `now_ms` for the fixed work; a little drift is none."""
