@@ -18,6 +18,7 @@ from as2d_whisper.checkpoint import Checkpoint
 from as2d_whisper.facts import Facts
 from as2d_whisper.options import BackendName
 
+_PRECISIONS = ("bf16", "f32")
 _X86 = frozenset({"x86_64", "amd64"})
 
 
@@ -33,8 +34,11 @@ def settle(options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
         raise ModelError(f"backend openvino cannot be used: {flaw}", "leave out --backend, or use mnn")
     if asked == "mnn" or (asked == "auto" and (_openvino_flaw() or not _multiplies_bytes())):
         return {**options, "backend": "mnn", "precision": "f32"}
-    precision = "bf16" if "avx512_bf16" in cpu_flags() or "amx_bf16" in cpu_flags() else "f32"
-    return {**options, "backend": "openvino", "precision": options.get("precision", precision)}
+    best = "bf16" if cpu_flags() & {"avx512_bf16", "amx_bf16"} else "f32"
+    precision = options.get("precision", best)
+    if precision not in _PRECISIONS:
+        raise ModelError(f"option precision is {precision!r}", f"it can be {' or '.join(_PRECISIONS)}")
+    return {**options, "backend": "openvino", "precision": precision}
 
 
 class WriteGraphs(Protocol):
