@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from as2d_cli.audio.channels import Apart
 from as2d_cli.audio.containers import open_readers
 from as2d_cli.audio.downmix import Downmix
-from as2d_cli.audio.headers.wav import whole
+from as2d_cli.audio.headers.sizes import whole
 from as2d_cli.audio.readers import Chunk, Gaps, Track, UnreadableError
 from as2d_cli.audio.resampling import gathered, resampled
 from as2d_cli.audio.sources import open_file
