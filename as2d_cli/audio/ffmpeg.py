@@ -12,6 +12,7 @@ from av.audio.plane import AudioPlane
 from av.stream import Disposition
 from numpy.typing import NDArray
 
+from as2d_cli.audio.headers.ogg import flac_begin
 from as2d_cli.audio.readers import Chunk, Gaps, NoAudioStreamError, Track, UnreadableError
 from as2d_cli.audio.timeline import Timeline
 from as2d_cli.audio.tracks import choose_track
@@ -70,6 +71,7 @@ class AvReader:
             raise
         self._timeline = Timeline(self._start_s)
         self._counts_samples = self._container.format.name == "ogg"
+        self._begin_s, self._first_page_s = self._ogg_flac(file)
         self.claimed_s = self._claimed_s() if states_length else None
 
     @property
@@ -90,10 +92,27 @@ class AvReader:
         start = self._container.start_time
         return None if start is None or len(pictures) + len(self.tracks) == 1 else start / av.time_base
 
+    def _ogg_flac(self, file: BinaryIO) -> tuple[float, float]:
+        """Return when FLAC in Ogg begins, where FFmpeg has 0, and how long its first page is, seconds."""
+        codec = self._stream.codec_context
+        if not self._counts_samples or codec.name != "flac" or not codec.sample_rate:
+            return 0.0, 0.0
+        place = file.tell()  # FFmpeg reads on from there
+        begin = flac_begin(file, self._stream.index)
+        file.seek(place)
+        if begin is None or begin.at <= 0:
+            return 0.0, 0.0
+        return begin.at / codec.sample_rate, begin.n_first / codec.sample_rate
+
+    def _time_s(self, frame: av.AudioFrame) -> float | None:
+        """Return when a frame begins, if the container tells."""
+        time_s: float | None = frame.time
+        return time_s if time_s is None or time_s >= self._first_page_s else time_s + self._begin_s
+
     def _claimed_s(self) -> float | None:
         container, stream = self._container, self._stream
         if stream.duration and stream.time_base:
-            begin_s = float((stream.start_time or 0) * stream.time_base)
+            begin_s = self._begin_s + float((stream.start_time or 0) * stream.time_base)
             duration_s = float(stream.duration * stream.time_base)
         elif container.duration and not container.streams.video:
             begin_s, duration_s = (
@@ -116,7 +135,7 @@ class AvReader:
                 self._failures += 1
                 continue
             for frame, chunk in zip(frames, decoded, strict=True):
-                yield from self._timeline.placed(chunk, frame.time)
+                yield from self._timeline.placed(chunk, self._time_s(frame))
         yield from self._timeline.rest()
 
     def _packets(self) -> Iterator[Any]:

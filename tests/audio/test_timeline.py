@@ -11,6 +11,7 @@ import soundfile
 from as2d_cli.audio.readers import Chunk
 from as2d_cli.audio.stream import open_audio
 from as2d_cli.audio.timeline import Timeline
+from as2d_cli.audio.tracks import NO_CHOICE, AudioChoice
 
 RATE = 48_000
 CLICK_S = 0.5
@@ -61,9 +62,9 @@ def pictures(output, container, start_s):
     return [*packets, *video.encode()]
 
 
-def clicks_s(file):
+def clicks_s(file, choice=NO_CHOICE):
     """Return where the clicks are heard, and the stream."""
-    stream = open_audio(file)
+    stream = open_audio(file, choice)
     loud = np.flatnonzero(np.abs(np.concatenate(list(stream.blocks()))) > 0.25) / 16_000
     return [float(at) for at, before in zip(loud, [-1.0, *loud], strict=False) if at - before > 0.1], stream
 
@@ -96,7 +97,7 @@ def test_a_clock_that_begins_at_ten_hours_begins_at_0(container, codec):
 
 
 @pytest.mark.parametrize(
-    ("container", "codec"), [*FILMS, ("ogg", "libopus"), ("adts", "aac"), ("flv", "aac")]
+    ("container", "codec"), [*FILMS, ("ogg", "libopus"), ("ogg", "flac"), ("adts", "aac"), ("flv", "aac")]
 )
 def test_audio_alone_that_begins_at_an_hour_begins_at_0(container, codec):
     heard, stream = clicks_s(media(container, codec, [(0.0, 3.0)], start_s=3600.0, picture=False))
@@ -117,6 +118,20 @@ def test_a_jump_of_the_clock_is_silence_of_its_length(container, codec, picture)
     (warning,) = stream.warnings
     assert warning.startswith("has no audio in 1 place(s) (first at 2.8")
     assert "17.1 s in all" in warning
+
+
+def test_flac_in_ogg_that_begins_after_another_track_is_that_late():
+    file = io.BytesIO()
+    with av.open(file, "w", format="ogg") as output:
+        streams = [output.add_stream("flac", rate=RATE, layout="mono") for _ in range(2)]
+        for stream, begin_s in zip(streams, (0.0, 5.0), strict=True):
+            frame = av.AudioFrame.from_ndarray((piece(3.0)[None] * 32767).astype(np.int16), "s16", "mono")
+            frame.sample_rate, frame.time_base, frame.pts = RATE, Fraction(1, RATE), round(begin_s * RATE)
+            output.mux([*stream.encode(frame), *stream.encode()])
+    heard, stream = clicks_s(file, AudioChoice("2"))
+    assert heard == [pytest.approx(5.5, abs=0.02)]
+    assert stream.duration_s == pytest.approx(stream.expected_s) == pytest.approx(8.0)
+    assert stream.warnings == []
 
 
 def test_many_small_gaps_do_not_add_up():
