@@ -54,6 +54,7 @@ class SoundfileReader:
 
     tracks: tuple[Track, ...] = (Track(),)
     errors = 0
+    reached_s = 0.0
 
     def __init__(self, file: BinaryIO, track: str | None = None) -> None:
         self.track = choose_track(self.tracks, track)

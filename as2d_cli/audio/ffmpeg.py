@@ -32,6 +32,7 @@ _NO_NAME = "NONE"
 _MAX_DEMUX_ERRORS = 64
 _DURATION_IS_END = {"matroska,webm", "nut", "ogg", "asf"}
 """Containers whose duration is the time of their end; that of others is a length."""
+_SAME_S = 0.01
 
 
 class _Nameless:
@@ -69,7 +70,9 @@ class AvReader:
         except UnreadableError:
             self._container.close()
             raise
+        self._pictures = [one for one in streams.video if not one.disposition & Disposition.attached_pic]
         self._timeline = Timeline(self._start_s)
+        self.reached_s = 0.0
         self._counts_samples = self._container.format.name == "ogg"
         self._begin_s, self._first_page_s = self._ogg_flac(file)
         self.claimed_s = self._claimed_s() if states_length else None
@@ -87,10 +90,8 @@ class AvReader:
     @property
     def _start_s(self) -> float | None:
         """Time in the container that is 0 in what is read; None: wherever the audio begins."""
-        streams = self._container.streams
-        pictures = [one for one in streams.video if not one.disposition & Disposition.attached_pic]
-        start = self._container.start_time
-        return None if start is None or len(pictures) + len(self.tracks) == 1 else start / av.time_base
+        start, n_tracks = self._container.start_time, len(self._pictures) + len(self.tracks)
+        return None if start is None or n_tracks == 1 else start / av.time_base
 
     def _ogg_flac(self, file: BinaryIO) -> tuple[float, float]:
         """Return when FLAC in Ogg begins, where FFmpeg has 0, and how long its first page is, seconds."""
@@ -110,24 +111,35 @@ class AvReader:
         return time_s if time_s is None or time_s >= self._first_page_s else time_s + self._begin_s
 
     def _claimed_s(self) -> float | None:
+        """Return the length of the track, or where it states none, of the file."""
         container, stream = self._container, self._stream
-        if stream.duration and stream.time_base:
-            begin_s = self._begin_s + float((stream.start_time or 0) * stream.time_base)
-            duration_s = float(stream.duration * stream.time_base)
-        elif container.duration and not container.streams.video:
-            begin_s, duration_s = (
-                (container.start_time or 0) / av.time_base,
-                container.duration / av.time_base,
-            )
+        begin_s = file_begin_s = (container.start_time or 0) / av.time_base
+        if stream.start_time is not None:
+            begin_s = float(stream.start_time * stream.time_base)
+        begin_s += self._begin_s
+        file_s = container.duration / av.time_base if container.duration else 0.0
+        track_s = float(stream.duration * stream.time_base) if stream.duration else 0.0
+        if (
+            track_s and abs(track_s - file_s) > _SAME_S
+        ):  # else it states none, and FFmpeg takes that of the file
+            is_opus = self._counts_samples and stream.codec_context.name == "opus"
+            is_end = is_opus or container.format.name == "asf"  # although FFmpeg calls it a length
+            end_s = track_s if is_end and track_s > begin_s else begin_s + track_s
+        elif file_s:
+            is_end = container.format.name in _DURATION_IS_END and file_s > begin_s
+            end_s = file_s if is_end else file_begin_s + file_s
         else:
             return None
-        is_end = container.format.name in _DURATION_IS_END and duration_s > begin_s
-        start_s = begin_s if self._start_s is None else self._start_s
-        return (duration_s if is_end else begin_s + duration_s) - start_s
+        return end_s - (begin_s if self._start_s is None else self._start_s)
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the audio at its times, as it decodes; silence stands for what is missing."""
         for packet in self._packets():
+            if packet.stream_index != self._stream.index:
+                if packet.pts is not None:
+                    end_s = float((packet.pts + (packet.duration or 0)) * packet.time_base)
+                    self.reached_s = max(self.reached_s, end_s - (self._start_s or 0.0))
+                continue
             try:
                 frames = [frame for frame in packet.decode() if frame.samples and frame.sample_rate]
                 decoded = [_chunk(frame) for frame in frames]
@@ -142,7 +154,7 @@ class AvReader:
         """Demux to the end. A demuxer that fails is asked again: it may find the next packet."""
         for _ in range(_MAX_DEMUX_ERRORS):
             try:
-                yield from self._container.demux(self._stream)
+                yield from self._container.demux([self._stream, *self._pictures])
                 return
             except (av.error.EOFError, av.error.ExitError):
                 return

@@ -43,6 +43,8 @@ class _Findings:
     """What was wrong with the audio, counted while it streams past."""
 
     heard_s: float = 0.0
+    reached_s: float = 0.0
+    """Up to where the file was read; its audio may end before its pictures."""
     claimed_s: float | None = None
     header_s: float | None = None
     """Length that a WAV header states, where the file holds more."""
@@ -64,7 +66,7 @@ class _Findings:
     def is_short(self) -> bool:
         """Whether the container promised clearly more than was decoded."""
         claimed = self.claimed_s or 0.0
-        return claimed - self.heard_s > max(_SHORT_S, _SHORT_SHARE * claimed)
+        return claimed - max(self.heard_s, self.reached_s) > max(_SHORT_S, _SHORT_SHARE * claimed)
 
     def lines(self) -> list[str]:
         """Return one line per kind of trouble."""
@@ -192,7 +194,7 @@ class AudioStream:
                 findings.damaged += 1
             finally:
                 findings.damaged += reader.errors
-                findings.gaps = reader.gaps
+                findings.gaps, findings.reached_s = reader.gaps, reader.reached_s
                 reader.close()
             if findings.heard_s and not findings.damaged and not findings.is_short:
                 return

@@ -25,11 +25,11 @@ def piece(seconds):
     return samples
 
 
-def media(container, codec, pieces, *, start_s=0.0, picture=True):
+def media(container, codec, pieces, *, start_s=0.0, picture=True, n_pictures=10):
     """Return a file with pieces of audio, (begin_s, seconds), and some pictures from `start_s` on."""
     file = io.BytesIO()
     with av.open(file, "w", format=container) as output:
-        packets = pictures(output, container, start_s) if picture else []
+        packets = pictures(output, container, start_s, n_pictures) if picture else []
         audio = output.add_stream(codec, rate=RATE, layout="mono")
         audio.bit_rate = 64_000
         audio.codec_context.open()
@@ -49,14 +49,14 @@ def media(container, codec, pieces, *, start_s=0.0, picture=True):
     return io.BytesIO(file.getvalue())
 
 
-def pictures(output, container, start_s):
+def pictures(output, container, start_s, count):
     codec = {"mpegts": "mpeg2video", "webm": "libvpx", "asf": "msmpeg4"}.get(container, "mpeg4")
     video = output.add_stream(codec, rate=25)
     video.width = video.height = 32
     video.pix_fmt = "yuv420p"
     packets = []
-    for number in range(10):
-        picture = av.VideoFrame.from_ndarray(np.full((48, 32), number, np.uint8), "yuv420p")
+    for number in range(count):
+        picture = av.VideoFrame.from_ndarray(np.full((48, 32), number % 256, np.uint8), "yuv420p")
         picture.pts, picture.time_base = round(start_s * 25) + number, Fraction(1, 25)
         packets += video.encode(picture)
     return [*packets, *video.encode()]
@@ -87,6 +87,22 @@ def test_a_track_that_begins_after_the_pictures_is_that_late(container, codec):
     heard, stream = clicks_s(media(container, codec, [(5.0, 3.0)]))
     assert heard == [pytest.approx(5.5, abs=0.02)]
     assert stream.warnings == []
+
+
+@pytest.mark.parametrize(("container", "codec"), FILMS)
+@pytest.mark.parametrize("begin_s", [0.0, 5.0])
+def test_audio_that_ends_before_the_pictures_is_not_cut_short(container, codec, begin_s):
+    heard, stream = clicks_s(media(container, codec, [(begin_s, 3.0)], n_pictures=425))
+    assert heard == [pytest.approx(begin_s + 0.5, abs=0.05)]
+    assert stream.warnings == []
+
+
+@pytest.mark.parametrize("codec", ["aac", "flac", "pcm_s16le"])
+def test_a_film_that_is_cut_off_is_called_cut_short(codec):
+    content = media("matroska", codec, [(0.0, 15.0)], n_pictures=425).getvalue()
+    _, stream = clicks_s(io.BytesIO(content[: len(content) // 2]))
+    assert "cut short: the file says 17.0 s" in " ".join(stream.warnings)
+    assert stream.duration_s < 12
 
 
 @pytest.mark.parametrize(("container", "codec"), FILMS)
