@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from as2d_cli.plugin import Drafter, ModelEntry, OptionValue, Target, Tokenizer
 
-CONVERTER_VERSION = "7"
+CONVERTER_VERSION = "8"
 """Raised when converted files change meaning, so that older ones are converted anew."""
 
 RUNTIMES = frozenset({"MNN", "openvino"})
@@ -20,6 +20,9 @@ RUNTIMES = frozenset({"MNN", "openvino"})
 
 LOADING_OPTIONS = frozenset({"context", "speed"})
 """Options that converted files do not depend on."""
+
+CHANGE_NO_BITS = frozenset({"threads"})
+"""What of a run never changes a text."""
 
 CONVERTING_OPTIONS = frozenset({"backend"})
 """Options of a run that they do depend on."""

@@ -32,8 +32,7 @@ class WhisperTarget:
     ) -> None:
         """Load the converted model in `folder`. Raises `ModelError`.
 
-        `decode_threads` (None: as many) run the decoder. Its bits do not depend on them, those of the
-        encoder on its threads do.
+        `decode_threads` (None: as many) run the decoder. No bits depend on threads.
         """
         self._model = WhisperModel(folder, threads, exact_rows=True, decode_threads=decode_threads)
         self._rules = Rules(self._model)

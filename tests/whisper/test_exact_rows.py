@@ -142,8 +142,9 @@ def test_threads_of_the_decoder_do_not_change_a_bit(tiny_en_on, features, decode
     assert run_alone(split, features, 60).alone == plain.alone
 
 
-def test_on_openvino_no_threads_change_a_bit(folder_of, features):
-    folder = folder_of("whisper-base", backend="openvino")
+@pytest.mark.parametrize("backend", ["mnn", "openvino"])
+def test_no_threads_change_a_bit(folder_of, features, backend):
+    folder = folder_of("whisper-base", backend=backend)
     one, two, three = (
         run_alone(WhisperModel(folder, threads, exact_rows=True), features, 40) for threads in (1, 2, 3)
     )

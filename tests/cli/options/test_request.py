@@ -111,7 +111,7 @@ OPTIONS = {  # another value of each, and whether older outputs are then out of 
     "budget": ("3", DOES_NOT_COUNT),
     "draft_tokens": ("3", DOES_NOT_COUNT),
     "memory_limit": ("600MB", DOES_NOT_COUNT),
-    "threads": (1, COUNTS),  # with Whisper on MNN
+    "threads": (1, DOES_NOT_COUNT),  # with Whisper
     "compare": (True, DOES_NOT_COUNT),
     "output_dir": ("out", DOES_NOT_COUNT),  # files are looked for elsewhere
     "overwrite": (True, DOES_NOT_COUNT),
@@ -152,9 +152,15 @@ def test_of_every_option_it_is_decided_whether_it_counts():
     assert chosen == {*OPTIONS, "output_format"}, "decide on the new option"
 
 
-def test_threads_do_not_count_with_a_model_whose_bits_do_not_depend_on_them(scripted):
-    one, two = (request(scripted, output_format="txt", threads=number).recipes() for number in (1, 2))
+def test_threads_count_with_a_model_whose_bits_may_depend_on_them(scripted, monkeypatch):
+    def recipes():
+        return [request(scripted, output_format="txt", threads=number).recipes() for number in (1, 2)]
+
+    one, two = recipes()
     assert one == two
+    monkeypatch.setattr("as2d_scripted.plugin.CHANGE_NO_BITS", ())
+    one, two = recipes()
+    assert one != two
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,11 @@
 """Builds the ONNX graphs of a Whisper that MNN's converter takes.
 
 The layouts are chosen for what MNN's CPU kernels make of them (docs/decisions/0001-exact-rows.md):
-- every linear layer is a plain `MatMul` with constant weights, which the converter turns into a
-  prepacked 1x1 convolution (and into int8 where asked);
+- a linear layer of the decoder is a plain `MatMul` with constant weights, which the converter turns into
+  a prepacked 1x1 convolution (and into int8 where asked);
+- one of the encoder is a 1x1 convolution with strides of 2 over a single point, which change nothing, but
+  keep MNN from Strassen's algorithm: it divides the rows among the threads first, and how it rounds
+  depends on how many rows there are;
 - self-attention multiplies `K @ q^T` and `V^T @ p`, so that queries are columns. With this layout a
   query's result has the same bits for any number of queries from two on, provided the number of
   keys is a multiple of 8 (`KEY_MULTIPLE`);
@@ -126,6 +129,12 @@ _HEADS_AT_ONCE = 2
 
 class _Encoder(_Graph):
     """Makes what only an encoder has."""
+
+    def linear(self, x: str, weight: Array, bias: Array | None) -> str:
+        points = self.reshape(x, [-1, weight.shape[1], 1, 1])
+        parts = [self.constant(array) for array in (weight[:, :, None, None], bias) if array is not None]
+        product = self.op("Conv", points, *parts, kernel_shape=[1, 1], strides=[2, 2])
+        return self.reshape(product, [1, -1, weight.shape[0]])
 
     def convolve(self, x: str, weight: Array, bias: Array, stride: int) -> str:
         parts = self.constant(weight), self.constant(bias)
