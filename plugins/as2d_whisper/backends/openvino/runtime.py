@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from as2d_cli.plugin import ModelError
 
 GROUP = 64
-"""Values that share a scale where activations are quantised. Larger groups are faster by a tenth and
-less exact: docs/decisions/0016-openvino.md."""
+"""Values that share a scale where activations are quantised. Larger groups are faster and less exact."""
 
 
 @cache
