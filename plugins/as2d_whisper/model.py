@@ -54,7 +54,7 @@ class WhisperModel:
         return self._backend.new_cache()
 
     def decode(self, audio: Audio, cache: Cache, tokens: Sequence[int]) -> Rows:
-        """Run `tokens` after the cached ones and append their keys and values to the cache.
+        """Run `tokens`, at least one, after the cached ones and append their keys and values to the cache.
 
         Returns what the last pass gave: that of all tokens, if they are no more than `MAX_ROWS`. Raises
         `ModelError` if the context is too short for them.
@@ -63,7 +63,7 @@ class WhisperModel:
         if stop > self.facts.n_text_positions:
             raise ModelError(f"{stop} tokens in a context of {self.facts.n_text_positions}")
         embedded = self._embeddings[list(tokens)].astype(np.float32) + self._positions[start:stop]
-        *early, last = range(0, max(1, len(tokens)), MAX_ROWS)
+        *early, last = range(0, len(tokens), MAX_ROWS)
         for first in early:
             self._backend.run(audio, cache, embedded[first : first + MAX_ROWS])
         return self._backend.run(audio, cache, embedded[last:])

@@ -50,7 +50,7 @@ class Backend(Protocol):
     def encode(self, features: Features) -> Audio:
         """Encode `features` of shape (n_mels, even n_frames), at most a window's.
 
-        What an earlier call returned may be of no use from now on; `run` then raises `ModelError`.
+        What it returns stays valid when another window is encoded.
         """
 
     def new_cache(self) -> Cache:
@@ -62,6 +62,12 @@ class Backend(Protocol):
         `embedded`, shape (rows, d_model), are tokens with their positions added: at most `MAX_ROWS`, and
         there is room for them. With exact rows a row's results have the same bits whatever rows run with it.
         """
+
+
+def check_rollback(length: int, cached: int) -> None:
+    """Raise `ModelError` unless the first `length` of so many `cached` tokens can be kept."""
+    if not 0 <= length <= cached:
+        raise ModelError(f"rollback to {length} tokens of {cached} cached ones")
 
 
 def weight_bits(options: Mapping[str, object], name: str, default: int, possible: Collection[int]) -> int:

@@ -10,13 +10,16 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol, cast, get_args
+from typing import TYPE_CHECKING, Protocol, cast, get_args
 
-from as2d_cli.plugin import ModelError, OptionValue
-from as2d_whisper.backends.backend import AlignmentHeads, Backend
-from as2d_whisper.checkpoint import Checkpoint
-from as2d_whisper.facts import Facts
+from as2d_cli.plugin import ModelError
 from as2d_whisper.options import BackendName
+
+if TYPE_CHECKING:  # every command settles options, also one that runs no model
+    from as2d_cli.plugin import OptionValue
+    from as2d_whisper.backends.backend import AlignmentHeads, Backend
+    from as2d_whisper.checkpoint import Checkpoint
+    from as2d_whisper.facts import Facts
 
 _PRECISIONS = ("bf16", "f32")
 _X86 = frozenset({"x86_64", "amd64"})
@@ -69,7 +72,7 @@ def load_backend(
         from as2d_whisper.backends.openvino.backend import OpenVinoBackend
 
         return cast(
-            Backend,
+            "Backend",
             OpenVinoBackend(
                 folder, facts, threads=threads, decode_threads=decode_threads, exact_rows=exact_rows
             ),
@@ -77,7 +80,7 @@ def load_backend(
     from as2d_whisper.backends.mnn.backend import MnnBackend
 
     return cast(
-        Backend,
+        "Backend",
         MnnBackend(folder, facts, threads=threads, decode_threads=decode_threads, exact_rows=exact_rows),
     )
 

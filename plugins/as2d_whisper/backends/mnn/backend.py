@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.plugin import Features, ModelError
-from as2d_whisper.backends.backend import Rows
+from as2d_cli.plugin import Features
+from as2d_whisper.backends.backend import Rows, check_rollback
 from as2d_whisper.backends.mnn.calls import Graph, Var, constant
 from as2d_whisper.facts import Facts
 from as2d_whisper.layout import HEAD_SIZE, KEY_MULTIPLE
@@ -33,8 +33,7 @@ class MnnCache:
 
     def truncate(self, length: int) -> None:
         """Forget all but the first `length` tokens. Raises `ModelError` for a length that is not cached."""
-        if not 0 <= length <= self.length:
-            raise ModelError(f"rollback to {length} tokens of {self.length} cached ones")
+        check_rollback(length, self.length)
         if length < self._early_length:
             self._early, self._early_length, self._late_end = constant(self.rows[:0]), 0, 0
         self.length = length

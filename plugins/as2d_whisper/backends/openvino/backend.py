@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.plugin import Features, ModelError
-from as2d_whisper.backends.backend import MAX_ROWS, Rows
+from as2d_cli.plugin import Features
+from as2d_whisper.backends.backend import MAX_ROWS, Rows, check_rollback
 from as2d_whisper.backends.openvino.runtime import Graph, data, new_tensor
 from as2d_whisper.facts import Facts
 from as2d_whisper.layout import HEAD_SIZE
@@ -50,8 +50,7 @@ class OpenVinoCache:
 
     def truncate(self, length: int) -> None:
         """Forget all but the first `length` tokens. Raises `ModelError` for a length that is not cached."""
-        if not 0 <= length <= self.length:
-            raise ModelError(f"rollback to {length} tokens of {self.length} cached ones")
+        check_rollback(length, self.length)
         self.length = length
 
     def grow(self, length: int) -> bool:

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from as2d_cli.plugin import ModelError
 
 GROUP = 64
-"""Values that share a scale where activations are quantised. Larger groups are faster by a tenth and
-less exact: docs/decisions/0016-openvino.md."""
+"""Values that share a scale where activations are quantised. Larger groups are faster and less exact."""
 
 
 @cache
@@ -63,9 +62,8 @@ class Graph:
         try:
             self._request = _core().compile_model(str(path), "CPU", settings).create_infer_request()
         except RuntimeError as error:
-            reason = str(error).strip().splitlines()[-1]
             hint = "as2d models verify, then as2d models pull"
-            raise ModelError(f"{path}: OpenVINO cannot load it: {reason}", hint) from error
+            raise ModelError(f"{path}: OpenVINO cannot load it: {_last_line(error)}", hint) from error
 
     def bind(self, tensors: Mapping[str, Any]) -> None:
         """Take inputs from these tensors, and write outputs into them, until others are bound."""
@@ -79,8 +77,7 @@ class Graph:
                 self._request.set_tensor(name, openvino().Tensor(array))
             self._request.infer()
         except RuntimeError as error:
-            reason = str(error).strip().splitlines()[-1]
-            raise ModelError(f"OpenVINO failed: {reason}", "is there enough memory?") from error
+            raise ModelError(f"OpenVINO failed: {_last_line(error)}", "is there enough memory?") from error
 
     def output(self, name: str) -> NDArray[Any]:
         """Return an output as an array that is valid until the next run; bfloat16 as two-byte values."""
@@ -98,3 +95,8 @@ def data(tensor: Any) -> NDArray[Any]:  # noqa: ANN401
     """Return the memory of a tensor; bfloat16, which numpy does not know, as two-byte values."""
     array: NDArray[Any] = tensor.data
     return array.view(np.uint16) if array.itemsize == 2 else array
+
+
+def _last_line(error: RuntimeError) -> str:
+    """Return what went wrong; the lines before it say where in OpenVINO."""
+    return str(error).strip().splitlines()[-1]
