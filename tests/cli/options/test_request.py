@@ -94,7 +94,7 @@ def test_a_context_makes_outputs_of_another_one_stale(monkeypatch):
 
 
 COUNTS, DOES_NOT_COUNT = True, False
-BEFORE = {"files": ["a.wav"], "output_format": "txt,srt,json"}
+BEFORE = {"files": ["a.wav"], "output_format": "txt,srt,json,ass"}
 OPTIONS = {  # another value of each, and whether older outputs are then out of date
     "files": (["b.wav"], DOES_NOT_COUNT),  # what they hold is recorded apart
     "files_from": ("LIST", DOES_NOT_COUNT),
@@ -116,6 +116,8 @@ OPTIONS = {  # another value of each, and whether older outputs are then out of 
     "output_dir": ("out", DOES_NOT_COUNT),  # files are looked for elsewhere
     "overwrite": (True, DOES_NOT_COUNT),
     "word_timestamps": (True, COUNTS),
+    "subtitle_style": ("netflix", COUNTS),
+    "highlight_words": (True, COUNTS),
     "max_line_width": (30, COUNTS),
     "max_line_count": (1, COUNTS),
     "max_words_per_line": (3, COUNTS),
