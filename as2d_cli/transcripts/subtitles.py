@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
+from itertools import zip_longest
 
 from as2d_cli.domain.types import Segment
 from as2d_cli.transcripts.lines import Limits, Unit, balanced, filled_lines, text_of, units_of
@@ -79,16 +80,17 @@ def _laid_out(segments: Iterable[Segment], layout: Layout, style: Style, until_s
 
 def _timed(cues: Sequence[Segment], style: Style, until_s: float) -> Iterator[Segment]:
     """Yield cues in their order without overlap, each as long as the style wants it, or all of them allow."""
-    last_s = min(until_s, cues[-1].end_s + style.linger_s) + style.gap_s
+    last_s = min(until_s, cues[-1].end_s + style.linger_s)
     room_s = min(style.least_s + style.gap_s, last_s / len(cues))
     gap_s = min(style.gap_s, room_s / 2)
-    starts_s = [*_apart([cue.start_s for cue in cues], room_s, last_s), last_s]
-    for cue, start_s, next_s in zip(cues, starts_s, starts_s[1:], strict=False):
-        least_s = start_s + room_s - gap_s
+    starts_s = list(_apart([cue.start_s for cue in cues], room_s, last_s))
+    for cue, start_s, next_s in zip_longest(cues, starts_s, starts_s[1:]):
+        latest_s = min(last_s if next_s is None else next_s - gap_s, start_s + style.most_s)
         end_s = min(max(cue.end_s, start_s + _reading_s(cue.text, style)), cue.end_s + style.linger_s)
-        end_s = min(max(end_s, least_s), start_s + style.most_s)
-        is_closed = next_s - end_s < style.close_s and next_s - gap_s - start_s <= style.most_s
-        yield replace(cue, start_s=start_s, end_s=next_s - gap_s if is_closed else min(end_s, next_s - gap_s))
+        end_s = max(end_s, start_s + room_s - gap_s)
+        if next_s is not None and next_s - end_s < style.close_s:
+            end_s = latest_s
+        yield replace(cue, start_s=start_s, end_s=min(end_s, latest_s))
 
 
 def _reading_s(text: str, style: Style) -> float:

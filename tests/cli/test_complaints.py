@@ -78,6 +78,7 @@ def check_empty(stem):
     assert document["duration"] == 35.0
     assert pysubs2.load(str(stem.with_suffix(".srt")), format_="srt").events == []
     assert webvtt.read(stem.with_suffix(".vtt")).captions == []
+    assert pysubs2.load(str(stem.with_suffix(".ass"))).events == []
     empty = {
         "txt": "",
         "jsonl": "",

@@ -10,6 +10,7 @@ from as2d_cli.cli.options.parameters import BatchOptions, TranslateOptions
 from as2d_cli.cli.options.request import read_list, read_request
 from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.domain.errors import RequestError
+from as2d_cli.transcripts.styles import STYLES
 
 
 def request(scripted, **options):
@@ -206,3 +207,30 @@ def test_a_list_that_cannot_be_read_is_a_usage_error(tmp_path):
         read_list(str(tmp_path / "gone"))
     with pytest.raises(RequestError, match="--questions is empty"):
         read_list("", option="questions")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"subtitle_style": "netflx", "output_format": "srt"}, "there is no subtitle style 'netflx'"),
+        (
+            {"subtitle_style": "bbc", "output_format": "txt"},
+            "--subtitle-style does nothing without subtitles",
+        ),
+        (
+            {"highlight_words": True, "output_format": "ass"},
+            "--highlight-words does nothing without srt or vtt",
+        ),
+    ],
+)
+def test_a_style_that_does_not_exist_or_would_do_nothing_is_refused(scripted, options, message):
+    with pytest.raises(RequestError, match=message):
+        request(scripted, **options)
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_each_style_can_be_chosen(scripted, name):
+    chosen = request(scripted, subtitle_style=name.upper(), output_format="srt", highlight_words=True)
+    assert (chosen.layout.style, chosen.layout.highlight_words) == (name, True)
+    option = next(one for one in fields(BatchOptions) if one.name == "subtitle_style")
+    assert name in str(option.type)
