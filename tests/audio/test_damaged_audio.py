@@ -62,8 +62,8 @@ def test_a_size_in_a_damaged_file_makes_nobody_take_as_much_memory():
             self.most = max(self.most, size)
             return super().read(size)
 
-    name_of_2_gb = b"FORM" + struct.pack(">I", 40) + b"8SVXNAME" + struct.pack(">I", 0x7FFFFFFF) + bytes(20)
-    file = Watched(name_of_2_gb)
+    long_name = b"FORM" + struct.pack(">I", 40) + b"8SVXNAME" + struct.pack(">I", 1 << 28) + bytes(20)
+    file = Watched(long_name)
     with pytest.raises(AudioError, match="not audio, or too damaged to open"):
         open_audio(file)
     assert 0 < file.most <= 1 << 20
