@@ -125,9 +125,8 @@ class AvReader:
         begin_s += self._begin_s
         file_s = container.duration / av.time_base if container.duration else 0.0
         track_s = float(stream.duration * stream.time_base) if stream.duration else 0.0
-        if (
-            track_s and abs(track_s - file_s) > _SAME_S
-        ):  # else it states none, and FFmpeg takes that of the file
+        states_one = track_s and abs(track_s - file_s) > _SAME_S  # else FFmpeg gives the file's
+        if states_one:
             is_opus = self._counts_samples and stream.codec_context.name == "opus"
             is_end = is_opus or container.format.name == "asf"  # although FFmpeg calls it a length
             end_s = track_s if is_end and track_s > begin_s else begin_s + track_s

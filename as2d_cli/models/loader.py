@@ -21,6 +21,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
 from importlib import metadata
 from importlib.metadata import EntryPoint
 from inspect import signature
@@ -78,6 +79,18 @@ def loading_options(entry: ModelEntry) -> dict[str, OptionValue]:
     """Return those options of a model that its converted files do not depend on. Raises `PluginError`."""
     names = loading_option_names(entry.plugin)
     return {name: value for name, value in sorted(entry.options.items()) if name in names}
+
+
+def settled(entry: ModelEntry) -> ModelEntry:
+    """Return the entry with those options filled in that this machine decides. Raises `PluginError`."""
+    with _hooks(entry.plugin) as hooks:
+        options = hooks.as2d_settle_options(entry=entry)
+    return entry if options is None else replace(entry, options=options)
+
+
+def option_names(name: str) -> frozenset[str]:
+    """Return the names of the options that can be chosen for a run of plugin `name`. Raises `PluginError`."""
+    return loading_option_names(name) | _named_set(name, "CONVERTING_OPTIONS")
 
 
 def loading_option_names(name: str) -> frozenset[str]:

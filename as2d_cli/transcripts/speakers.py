@@ -30,14 +30,13 @@ class SpeakerSegmenter:
         complete = segmenter.add(window, result)
         if channel is None:
             return complete
-        self._waiting += (replace(segment, speaker=f"Channel {channel}") for segment in complete)
+        self._waiting += _said_in(channel, complete)
         return self._due(min(window.start_s, *(one.begun_s for one in self._segmenters.values())))
 
     def finish(self) -> list[Segment]:
         """Return the segments that remain: nothing follows."""
         for channel, segmenter in self._segmenters.items():
-            speaker = None if channel is None else f"Channel {channel}"
-            self._waiting += (replace(segment, speaker=speaker) for segment in segmenter.finish())
+            self._waiting += _said_in(channel, segmenter.finish())
         return self._due(math.inf)
 
     def _due(self, before_s: float) -> list[Segment]:
@@ -45,6 +44,12 @@ class SpeakerSegmenter:
         due = [segment for segment in self._waiting if segment.start_s < before_s]
         self._waiting = [segment for segment in self._waiting if segment.start_s >= before_s]
         return sorted(due, key=lambda segment: segment.start_s)
+
+
+def _said_in(channel: int | None, segments: Iterable[Segment]) -> Iterator[Segment]:
+    """Yield the segments with the channel, if there is one, as their speaker."""
+    speaker = None if channel is None else f"Channel {channel}"
+    return (replace(segment, speaker=speaker) for segment in segments)
 
 
 def segment(

@@ -1,6 +1,6 @@
 """Word error rate of whole files, read, cut, detected and joined as `as2d transcribe` does it by default.
 
-    python tools/measure/whole_files.py FOLDER... [--target whisper-base] [--out FILE]
+    python tools/measure/whole_files.py FOLDER... [--target whisper-base] [--backend auto] [--out FILE]
 
 Each FOLDER holds audio files and a manifest.jsonl. The language is told, so that a wrong guess does not count
 as a wrong text. Unlike `accuracy.py` this hears through the speech detector and the downmix, so two commits
@@ -23,7 +23,9 @@ def main() -> None:
     clips = list(read_clips(arguments.folders))
     texts: dict[Path, str] = {}
     for language in sorted({clip.language for clip in clips}):
-        with Transcriber(model=arguments.target, drafter="none", language=language) as transcriber:
+        with Transcriber(
+            model=arguments.target, drafter="none", language=language, backend=arguments.backend
+        ) as transcriber:
             for clip in (one for one in clips if one.language == language):
                 texts[clip.path] = transcriber.transcribe(clip.path).transcript.text
     if arguments.out:
@@ -43,6 +45,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--target", default="whisper-base")
+    parser.add_argument("--backend", help="of the target; left out, that of this machine")
     parser.add_argument("--out", type=Path, help="write the text of each file here (JSON lines)")
     return parser.parse_args()
 
