@@ -78,7 +78,7 @@ class BenchOptions(Options):
         ),
     ] = None
     native: Annotated[
-        bool, typer.Option("--native", help="With --shape: decode recorded windows natively, too.")
+        bool, typer.Option("--native", help="Beside a projection, decode recorded windows natively.")
     ] = False
     oracle: Annotated[
         bool, typer.Option("--oracle/--no-oracle", help="Replay with every choice to find the best one.")
