@@ -52,6 +52,7 @@ def lay_out(
     it takes that from the silence around it, up to `until_s`, and from its neighbours, which may move. A
     segment without words keeps its text.
 
+    >>> from as2d_cli.domain.types import Word
     >>> words = tuple(Word(f" {text}", at, at + 1) for at, text in enumerate("ask not what your".split()))
     >>> one = Segment(0, 4, "ask not what your", words)
     >>> [cue.text for cue in lay_out([one], Layout(max_line_width=8))]
