@@ -28,7 +28,7 @@ from as2d_cli.domain.types import Request, Window, WindowResult
 from as2d_cli.engine.comparison import Compared, Comparison
 from as2d_cli.engine.engine import Engine
 from as2d_cli.engine.messages import ModelRef
-from as2d_cli.engine.scheduler import WindowTask
+from as2d_cli.engine.run.tasks import WindowTask
 from as2d_cli.models import loader
 from as2d_cli.system.printable import printable
 

@@ -23,7 +23,7 @@ from as2d_cli.domain.errors import As2dError, AudioError
 from as2d_cli.domain.types import DecodeStats, Request, Span, Transcript, Window, WindowResult
 from as2d_cli.engine.comparison import Compared
 from as2d_cli.engine.engine import Engine
-from as2d_cli.engine.scheduler import Guard, WindowOutcome, WindowTask
+from as2d_cli.engine.run.tasks import Guard, WindowOutcome, WindowTask
 from as2d_cli.transcripts.segments import join_texts
 from as2d_cli.transcripts.speakers import segment
 

@@ -37,7 +37,7 @@ from as2d_cli.cluster.messages import (
 from as2d_cli.domain.errors import As2dError, PluginError
 from as2d_cli.engine.comparison import Comparison
 from as2d_cli.engine.measure import peak_bytes, peak_bytes_of
-from as2d_cli.engine.scheduler import WindowTask
+from as2d_cli.engine.run.tasks import WindowTask
 from as2d_cli.engine.slots import unlink_own
 from as2d_cli.system.addresses import address
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from as2d_cli.engine.engine import Engine
-from as2d_cli.engine.scheduler import WindowOutcome, WindowTask
+from as2d_cli.engine.run.tasks import WindowOutcome, WindowTask
 
 BLOCK = 8
 """Windows decoded one way before they are decoded another: long enough for drafting ahead to show, short

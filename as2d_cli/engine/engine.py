@@ -1,6 +1,6 @@
 """The engine as callers see it: a context manager that decodes windows with a target and perhaps a drafter.
 
-`pair` starts, restarts and ends the processes; `scheduler` takes one run of windows through them.
+`pair` starts, restarts and ends the processes; `run` takes one run of windows through them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.domain.types import FeatureSpec
 from as2d_cli.engine.messages import DecodeSettings, ModelRef, Note, Progress
 from as2d_cli.engine.pair import Pair
-from as2d_cli.engine.scheduler import Guard, Ledger, Scheduler, WindowOutcome, WindowTask
+from as2d_cli.engine.run.lane import Ledger, RunSettings
+from as2d_cli.engine.run.scheduler import Scheduler
+from as2d_cli.engine.run.tasks import Guard, WindowOutcome, WindowTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +24,12 @@ class EngineSettings:
     target: ModelRef
     drafter: ModelRef | None
     decode: DecodeSettings = field(default_factory=DecodeSettings)
+    pairs: int = 1
+    """How many targets, each with a drafter if there is one, share the windows."""
 
 
 class Engine:
-    """A target and perhaps a drafter at work. Use as a context manager."""
+    """A target and perhaps a drafter at work, or several of them side by side. Use as a context manager."""
 
     def __init__(
         self,
@@ -38,13 +42,17 @@ class Engine:
         self._note = note
         self._progress = progress
         self._ledger = Ledger()
-        self.pair = Pair(settings.target, settings.drafter, settings.decode, note)
-        """The processes, for whoever measures them while nothing is in work."""
+        self._pairs = [
+            Pair(settings.target, settings.drafter, settings.decode, note) for _ in range(settings.pairs)
+        ]
 
     def __enter__(self) -> Engine:
-        """Load both models side by side. Raises `ModelError` or `PluginError` if that fails."""
+        """Load all models side by side. Raises `ModelError` or `PluginError` if that fails."""
         try:
-            self.pair.start()
+            for pair in self._pairs:
+                pair.start()
+            for pair in self._pairs:
+                pair.begin()
         except BaseException:
             self.close(at_once=True)
             raise
@@ -56,7 +64,13 @@ class Engine:
 
     def close(self, *, at_once: bool = False) -> None:
         """Stop everything; safe to call twice."""
-        self.pair.close(at_once=at_once)
+        for pair in self._pairs:
+            pair.close(at_once=at_once)
+
+    @property
+    def pair(self) -> Pair:
+        """The processes, the first if there are several: for who measures them while nothing is in work."""
+        return self._pairs[0]
 
     @property
     def target_spec(self) -> TargetSpec:
@@ -72,12 +86,13 @@ class Engine:
     @property
     def is_drafting(self) -> bool:
         """Whether there is a drafter, and it has not been given up."""
-        return self.pair.drafter is not None or self.pair.drafts_inside
+        return any(pair.drafter is not None or pair.drafts_inside for pair in self._pairs)
 
     @property
     def process_ids(self) -> tuple[int, ...]:
-        """The processes at work: the target's, then the drafter's if there is one."""
-        workers = [process.worker for process in (self.pair.target, self.pair.drafter) if process]
+        """The processes at work: of each pair the target's, then the drafter's if there is one."""
+        processes = [process for pair in self._pairs for process in (pair.target, pair.drafter)]
+        workers = [process.worker for process in processes if process]
         return tuple(worker.process.pid for worker in workers if worker.process.pid)
 
     def decode_as(self, settings: DecodeSettings) -> None:
@@ -89,11 +104,13 @@ class Engine:
 
         Nothing may be in work. Raises `ModelError` if the target cannot be loaded anew.
         """
-        self.pair.share_threads(decode_threads)
+        for pair in self._pairs:
+            pair.share_threads(decode_threads)
 
     def drop_drafter(self) -> None:
         """Go on without the drafter, with all threads, and free its memory. Nothing may be in work."""
-        self.pair.drop_drafter()
+        for pair in self._pairs:
+            pair.drop_drafter()
 
     def run(
         self, tasks: Iterable[WindowTask], *, drafted: bool = True, guard: Guard | None = None
@@ -104,7 +121,7 @@ class Engine:
         which is plain target-only decoding; a `guard` decides it from window to window. Raises
         `ModelError` if the target cannot be kept alive.
         """
-        return Scheduler(self.pair, self._ledger, self._tell, guard).run(tasks, drafted=drafted)
+        return Scheduler(self._pairs, RunSettings(self._ledger, self._tell, guard, drafted)).run(tasks)
 
     def _tell(self, message: Progress | Note) -> None:
         if isinstance(message, Note):

@@ -30,7 +30,7 @@ class Pair:
     def __init__(
         self, target: ModelRef, drafter: ModelRef | None, decode: DecodeSettings, note: Callable[[str], None]
     ) -> None:
-        """Describe the pair; `start` starts it. `note` takes warnings for the user."""
+        """Describe the pair; `start` and `begin` start it. `note` takes warnings for the user."""
         self._models = (target, drafter)
         self._decode = decode
         self._note = note
@@ -44,12 +44,22 @@ class Pair:
         """Whether a drafter runs in the target's process."""
 
     def start(self) -> None:
-        """Load both models side by side, then let them begin.
+        """Begin to load both models side by side. Raises `PluginError`."""
+        target, drafter = self._models
+        self.drafts_inside = drafter is not None and loader.drafts_inside(drafter.entry)
+        self.target = TargetProcess(target, self._decode, drafter if self.drafts_inside else None)
+        self._started.append(self.target)
+        self._drafting_threads = self.target.decode_threads
+        if drafter is not None and not self.drafts_inside:
+            self.drafter = DrafterProcess(drafter, target, self._note)
+            self._started.append(self.drafter)
+
+    def begin(self) -> None:
+        """Let both models begin once they are loaded.
 
         Raises `ModelError` or `PluginError` if the target cannot be had; `close` ends what has been started.
         A drafter that cannot be had is noted and done without.
         """
-        self._start_processes()
         loaded = self.target.await_ready()
         self.target_spec = loaded.spec
         if loaded.without_drafter is not None:
@@ -59,16 +69,6 @@ class Pair:
         if drafter_spec is None:
             self.drafter = None
         self._attach_processes(drafter_spec)
-
-    def _start_processes(self) -> None:
-        target, drafter = self._models
-        self.drafts_inside = drafter is not None and loader.drafts_inside(drafter.entry)
-        self.target = TargetProcess(target, self._decode, drafter if self.drafts_inside else None)
-        self._started.append(self.target)
-        self._drafting_threads = self.target.decode_threads
-        if drafter is not None and not self.drafts_inside:
-            self.drafter = DrafterProcess(drafter, target, self._note)
-            self._started.append(self.drafter)
 
     def _attach_processes(self, drafter: DrafterSpec | None) -> None:
         features, languages = (drafter.features, drafter.languages) if drafter else (None, None)

@@ -13,7 +13,7 @@ from as2d_cli.domain.types import DecodeStats, Request, WindowResult
 from as2d_cli.engine.comparison import Compared, Comparison
 from as2d_cli.engine.engine import Engine, EngineSettings
 from as2d_cli.engine.messages import ModelRef
-from as2d_cli.engine.scheduler import WindowOutcome
+from as2d_cli.engine.run.tasks import WindowOutcome
 from as2d_cli.models.registry import ModelEntry
 from as2d_cli.models.sources import NoSource
 

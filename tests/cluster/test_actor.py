@@ -19,7 +19,7 @@ from as2d_cli.cluster.messages import EngineFailed, LongFileFound, WindowPiece
 from as2d_cli.cluster.splitter import split_file
 from as2d_cli.domain.errors import ModelError, PluginError
 from as2d_cli.domain.types import Request
-from as2d_cli.engine.scheduler import WindowOutcome
+from as2d_cli.engine.run.tasks import WindowOutcome
 from as2d_cli.models.registry import load_registry
 from as2d_cli.system import remote_files
 

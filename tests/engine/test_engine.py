@@ -14,7 +14,7 @@ from as2d_cli.domain.types import Request, Window
 from as2d_cli.engine.engine import Engine, EngineSettings
 from as2d_cli.engine.messages import DecodeSettings, ModelRef
 from as2d_cli.engine.processes import WorkerHandle
-from as2d_cli.engine.scheduler import WindowTask
+from as2d_cli.engine.run.tasks import WindowTask
 from as2d_cli.models.registry import ModelEntry
 from as2d_cli.models.sources import NoSource
 
@@ -200,7 +200,7 @@ def test_ctrl_c_while_features_are_written_for_the_processes_is_all_that_is_rais
         def __array__(self, *_, **__):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("as2d_cli.engine.scheduler.log_mel", lambda *_: Interrupting())
+    monkeypatch.setattr("as2d_cli.engine.run.lane.log_mel", lambda *_: Interrupting())
     with pytest.raises(KeyboardInterrupt), Engine(settings()) as engine:
         list(engine.run(tasks(1)))
 

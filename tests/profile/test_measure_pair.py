@@ -8,7 +8,7 @@ import pytest
 from as2d_cli.domain.errors import MeasurementError, ModelError
 from as2d_cli.domain.types import Request, Window
 from as2d_cli.engine.engine import Engine
-from as2d_cli.engine.scheduler import WindowTask
+from as2d_cli.engine.run.tasks import WindowTask
 from as2d_cli.profile import measure_pair as measure_pair_module
 from as2d_cli.profile import trust
 from as2d_cli.profile.measure_pair import measure_pair

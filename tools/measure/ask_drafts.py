@@ -17,7 +17,7 @@ from as2d_cli.domain.types import Request, Window
 from as2d_cli.engine.comparison import Compared
 from as2d_cli.engine.engine import Engine, EngineSettings
 from as2d_cli.engine.messages import ModelRef
-from as2d_cli.engine.scheduler import WindowTask
+from as2d_cli.engine.run.tasks import WindowTask
 from as2d_cli.models.registry import load_registry
 from as2d_cli.models.weights import ensure
 from as2d_cli.system.device import usable_cpus

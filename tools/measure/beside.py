@@ -9,7 +9,7 @@ from pathlib import Path
 from as2d_cli.domain.types import Request, Window
 from as2d_cli.engine.engine import Engine, EngineSettings
 from as2d_cli.engine.messages import ModelRef
-from as2d_cli.engine.scheduler import WindowTask
+from as2d_cli.engine.run.tasks import WindowTask
 from as2d_cli.models import weights
 from as2d_cli.models.fetch import fetch
 from as2d_cli.models.registry import ModelEntry

@@ -12,7 +12,7 @@ from as2d_cli.audio.stream import open_audio
 from as2d_cli.audio.windows import split
 from as2d_cli.domain.errors import AudioError, RequestError
 from as2d_cli.domain.types import Request, Window
-from as2d_cli.engine.scheduler import WindowTask
+from as2d_cli.engine.run.tasks import WindowTask
 from as2d_cli.system.special_files import read_file_only
 
 MANIFEST = "manifest.jsonl"

@@ -19,7 +19,7 @@ from as2d_cli.engine.engine import Engine
 from as2d_cli.engine.measure import peak_bytes_of
 from as2d_cli.engine.messages import Attach, DecodeSettings, Done, DrafterReady, Failed, Job, ModelRef
 from as2d_cli.engine.processes import PATIENCE_S, WorkerHandle
-from as2d_cli.engine.scheduler import WindowTask
+from as2d_cli.engine.run.tasks import WindowTask
 from as2d_cli.engine.slots import SlotLayout, Slots
 from as2d_cli.profile.guard import DraftGuard
 

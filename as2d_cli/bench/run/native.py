@@ -16,7 +16,7 @@ from as2d_cli.domain.types import SAMPLE_RATE_HZ, WINDOW_S, Window, WindowResult
 from as2d_cli.engine.engine import Engine, EngineSettings
 from as2d_cli.engine.measure import PairCosts
 from as2d_cli.engine.messages import DecodeSettings, ModelRef
-from as2d_cli.engine.scheduler import WindowTask
+from as2d_cli.engine.run.tasks import WindowTask
 
 LAPS = 5
 _LAP_S = 20.0

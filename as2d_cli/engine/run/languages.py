@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from as2d_cli.domain.types import Request
 from as2d_cli.engine.run.tasks import WindowTask, Work
@@ -23,20 +23,21 @@ class FileLanguages:
         """Return what is to be asked for a window, in the language of its file if that is known."""
         return task.request.in_language(task.request.language or self._found.get(task.group))
 
-    def foreign(self, group: int, works: Sequence[Work]) -> list[Work]:
+    def foreign(self, group: int, works: Iterable[Work]) -> list[Work]:
         """Return what is to be decoded again, of the windows of a file that are not yet yielded, in order.
 
         Decides on the file's language as soon as all windows up to one that tells it are decoded.
         """
         own = [work for work in works if work.task.group == group]
         if group not in self._found:
-            decided = next((work for work in own if work.outcome is None or _told(work)), None)
-            if decided is None or not _told(decided):
+            first = next((work for work in own if work.outcome is None or _told(work)), None)
+            if first is None or not _told(first):
                 return []
-            self._found[group] = _told(decided)
-        return [work for work in own if _told(work) not in ("", self.request(work.task).language)]
+            self._found[group] = _told(first)
+        return [work for work in own if work.is_open and _told(work) not in ("", self._found[group])]
 
 
 def _told(work: Work) -> str:
     """Return the language that a window was decoded in, empty while that is not known or not told."""
-    return (work.result.language if work.result else None) or ""
+    result = work.outcome.result if work.outcome else None
+    return (result and result.language) or ""

@@ -1,243 +1,106 @@
-"""One run of windows through a pair of processes: which window goes where, and what becomes of it.
+"""One run of windows through one pair of processes or several: which window goes where, and in which order.
 
-A target that dies fails the window in work and is started again. A drafter that dies costs only
-speed: windows are decoded without it until it is back, or for good after a few deaths.
+Windows do not depend on each other, so those of one file, too, are shared out among all pairs. Their
+outcomes are yielded in the order of the tasks.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from itertools import islice
-from multiprocessing.connection import Connection, wait
-from typing import Protocol
+from collections.abc import Iterable, Iterator
+from multiprocessing.connection import wait
 
-from as2d_cli.audio.log_mel import log_mel
-from as2d_cli.decoding import DraftReader
-from as2d_cli.domain.errors import As2dError, DecodeError
-from as2d_cli.domain.types import DecodeStats, Request, Window, WindowResult
-from as2d_cli.engine.messages import DecodeSettings, Done, Failed, ForgetJobs, Job, Message, Note, Progress
+from as2d_cli.domain.errors import ModelError
+from as2d_cli.engine.messages import Note
 from as2d_cli.engine.pair import SLOTS, Pair
-from as2d_cli.engine.processes import DrafterProcess
+from as2d_cli.engine.run.lane import Lane, RunSettings
+from as2d_cli.engine.run.tasks import WindowOutcome, WindowTask, Work
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WindowTask:
-    """A window to decode. Tasks of one file share `group` and come one after another."""
-
-    group: int
-    window: Window
-    request: Request
-    known_result: WindowResult | None = None
-    """The result, if it is known without any model; the task then only keeps its place among the others."""
-    decode: DecodeSettings | None = None
-    """How to decode it; None: as the engine's settings say."""
-    traced: bool = False
-    """Whether its time line is wanted."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WindowOutcome:
-    """What became of a task: a result, or the error that it failed with."""
-
-    task: WindowTask
-    result: WindowResult | None
-    error: As2dError | None = None
-
-
-class Guard(Protocol):
-    """Decides, from window to window, whether drafts are worth their time; see `profile.guard`."""
-
-    def should_draft(self) -> bool:
-        """Tell whether the window that is handed out next is to be drafted."""
-
-    def observe(self, stats: DecodeStats, *, drafted: bool, audio_s: float) -> bool:
-        """Note what a window with so much audio took; tell whether drafting ends with it."""
-
-
-@dataclass(slots=True)
-class Ledger:
-    """What one run of a pair leaves to the next."""
-
-    epoch: int = 0
-    """The last one given to a window: in a slot, none may come twice."""
-    languages: dict[int, str] = field(default_factory=dict)
-    """Of each group, what its first decoded window was found to be in."""
-    decode: DecodeSettings | None = None
-    """How to decode windows whose task does not say; None: as the target's process was started."""
-
-    def request(self, task: WindowTask) -> Request:
-        """Return the request in the language found in the file's first window, however it is run again."""
-        return task.request.in_language(task.request.language or self.languages.get(task.group))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _InWork:
-    """A task that was taken, and whose outcome has not been yielded."""
-
-    task: WindowTask
-    job: Job | None
-    """What the processes were handed; None: the result is known without them."""
+_DEPTH = 2
+"""Windows that each of several pairs is given at a time: no longer queue, so that all end about together."""
+_AHEAD = 16
+"""Windows for each of several pairs that may wait for one before them: a long one holds up nobody."""
 
 
 class Scheduler:
-    """One run: at most `SLOTS` tasks are in work. The target is at the first of them, drafts run ahead."""
+    """One run. Tasks are taken a few ahead of those in work."""
 
-    def __init__(
-        self, pair: Pair, ledger: Ledger, tell: Callable[[Progress | Note], None], guard: Guard | None = None
-    ) -> None:
-        """Run windows through `pair`; `tell` takes what the target says while it decodes."""
-        self._pair = pair
-        self._ledger = ledger
-        self._tell = tell
-        self._guard = guard
-        self._in_work: deque[_InWork] = deque()
-        self._free_slots = deque(range(SLOTS))
-        self._awaiting_draft: deque[Job] = deque()  # windows behind an undrafted one
+    def __init__(self, pairs: list[Pair], settings: RunSettings) -> None:
+        """Run windows through `pairs`; one that cannot be kept alive is taken out, if others are left."""
+        self._pairs = pairs
+        self._tell = settings.tell
+        self._languages = settings.ledger.languages
+        self._lanes = [Lane(pair, settings) for pair in pairs]
+        self._depth, self._ahead = (SLOTS, SLOTS) if len(pairs) == 1 else (_DEPTH, _AHEAD * len(pairs))
+        self._works: deque[Work] = deque()  # in order, until they are yielded
+        self._waiting: deque[Work] = deque()  # to be handed out before other tasks are taken
 
-    def run(self, tasks: Iterable[WindowTask], *, drafted: bool) -> Iterator[WindowOutcome]:
-        """Yield one outcome per task, in order. Raises `ModelError` if the target cannot be kept alive."""
+    def run(self, tasks: Iterable[WindowTask]) -> Iterator[WindowOutcome]:
+        """Yield one outcome per task, in order. Raises `ModelError` if no target can be kept alive."""
+        source = iter(tasks)
         try:
-            yield from self._outcomes(iter(tasks), drafted=drafted)
+            while True:
+                self._hand_out(source)
+                if not self._works:
+                    return
+                while (outcome := self._works[0].outcome) is None:
+                    self._listen()
+                    self._hand_out(source)
+                self._works.popleft()
+                yield outcome
         finally:
-            self._abandon()
+            for lane in self._lanes:
+                lane.abandon()
 
-    def _outcomes(self, tasks: Iterator[WindowTask], *, drafted: bool) -> Iterator[WindowOutcome]:
-        while True:
-            for task in islice(tasks, SLOTS - len(self._in_work)):
-                self._in_work.append(_InWork(task, self._hand_out(task, drafted)))
-            if not self._in_work:
+    def _hand_out(self, tasks: Iterator[WindowTask]) -> None:
+        """Keep all pairs at work."""
+        while lane := self._free_lane():
+            if not self._waiting and not self._take(tasks):
                 return
-            outcome = self._next_outcome()
-            job = self._in_work.popleft().job
-            if job is not None:
-                self._free_slots.append(job.slot)
-                self._consult_guard(job, outcome)
-                self._ask_for_drafts()
-            yield outcome
+            if self._waiting:
+                lane.hand_out(self._waiting.popleft())
 
-    def _abandon(self) -> None:
-        """Have the processes forget what is still in work: whoever ran it has gone."""
-        jobs = self._jobs()
-        if jobs and self._pair.is_running:
-            for job in jobs:
-                self._draft_of(job).cancel()
-            self._pair.target.worker.send(ForgetJobs())
-
-    def _hand_out(self, task: WindowTask, drafted: bool) -> Job | None:
-        """Give a window to the processes, unless its result is known."""
+    def _take(self, tasks: Iterator[WindowTask]) -> bool:
+        """Take another task, unless too many are taken or there is none."""
+        task = next(tasks, None) if len(self._works) < self._ahead else None
+        if task is None:
+            return False
+        work = Work(task)
+        self._works.append(work)
         if task.known_result is not None:
-            return None
-        wants_draft = drafted and (self._guard is None or self._guard.should_draft())
-        pair, slot, request = self._pair, self._free_slots.popleft(), self._ledger.request(task)
-        self._ledger.epoch += 1
-        job = Job(
-            id=self._ledger.epoch,
-            slot=slot,
-            epoch=self._ledger.epoch,
-            request=request,
-            duration_s=task.window.duration_s,
-            group=task.group,
-            drafted=wants_draft and pair.can_draft(request),
-            decode=task.decode or self._ledger.decode,
-            traced=task.traced,
-            index=task.window.index,
-        )
-        pair.slots.stream(slot).reset(job.epoch)
-        for spec in pair.slots.layout.specs if job.drafted else (pair.target_spec.features,):
-            pair.slots.put(slot, spec, log_mel(task.window.samples, spec))
-        if job.drafted:
-            self._awaiting_draft.append(job)
-            self._ask_for_drafts(job)
-        if self._guard is not None and not self._jobs():
-            pair.fit_threads(with_drafts=pair.drafter is not None and job.drafted)
-        pair.target.worker.send(job)
-        return job
+            work.outcome = WindowOutcome(task, task.known_result)
+        else:
+            self._waiting.append(work)
+        return True
 
-    def _ask_for_drafts(self, newest: Job | None = None) -> None:
-        """Ask for drafts up to the next undrafted window: a guard measures that, with no drafter beside it.
+    def _free_lane(self) -> Lane | None:
+        """Return the lane with the fewest windows in work, None if all have enough."""
+        lane = min(self._lanes, key=lambda lane: len(lane.in_work))
+        return lane if len(lane.in_work) < self._depth else None
 
-        `newest` is not in work yet.
-        """
-        jobs = [*self._jobs(), newest] if newest else self._jobs()
-        undrafted = next((job.id for job in jobs if self._guard is not None and not job.drafted), None)
-        while self._awaiting_draft and (undrafted is None or self._awaiting_draft[0].id < undrafted):
-            job = self._awaiting_draft.popleft()
-            if self._pair.drafter is not None and self._pair.can_draft(job.request):
-                self._pair.drafter.draft(job)
-
-    def _jobs(self) -> list[Job]:
-        """Return what the processes have in work, in order."""
-        return [work.job for work in self._in_work if work.job is not None]
-
-    def _consult_guard(self, job: Job, outcome: WindowOutcome) -> None:
-        """Stop the drafts of windows in work if the guard says so; share out threads for the next window."""
-        if self._guard is None or outcome.result is None:
-            return
-        jobs = self._jobs()
-        if self._guard.observe(outcome.result.stats, drafted=job.drafted, audio_s=job.duration_s):
-            self._awaiting_draft.clear()
-            for ahead in jobs:
-                self._draft_of(ahead).cancel()
-        if jobs:
-            with_drafts = self._pair.drafter is not None and jobs[0].drafted
-            if self._pair.fit_threads(with_drafts=with_drafts):
-                self._send_again(self._in_work)
-
-    def _next_outcome(self) -> WindowOutcome:
-        """Listen to both processes until the first window in work is decided, if its result is not known."""
-        task, job = self._in_work[0].task, self._in_work[0].job
-        if job is None:
-            return WindowOutcome(task, task.known_result)
-        while True:
-            message = self._next_message()
-            if message is None:
-                return self._replace_target()
-            if isinstance(message, Progress | Note):
-                self._tell(message)
-            elif isinstance(message, Done) and message.id == job.id and message.result is not None:
-                self._pair.target.survived()
-                if message.result.language:
-                    self._ledger.languages.setdefault(task.group, message.result.language)
-                return WindowOutcome(task, message.result)
-            elif isinstance(message, Failed) and message.id == job.id:
-                return WindowOutcome(task, None, message.error)
-
-    def _next_message(self) -> Message | None:
-        """Return the target's next message, None if it died; handle the drafter's in between."""
-        while True:
-            drafter, target = self._pair.drafter, self._pair.target.worker
-            pipes: list[Connection] = [target.pipe]
-            if drafter is not None:
-                pipes.append(drafter.worker.pipe)
-            speaking = wait(pipes)
-            if drafter is not None and drafter.worker.pipe in speaking and self._pair.handle_drafter(drafter):
-                self._draft_again(drafter)
-            if target.pipe in speaking:
-                return target.receive()
-
-    def _draft_again(self, drafter: DrafterProcess) -> None:
-        """Ask a drafter that is back after a death to draft the windows that the target is not at yet."""
-        for work in islice(self._in_work, 1, None):
-            job = work.job
-            if job is None or not job.drafted or job in self._awaiting_draft:
+    def _listen(self) -> None:
+        """Take what the processes say next."""
+        speaking = wait([pipe for lane in self._lanes for pipe in lane.pipes()])
+        for lane in list(self._lanes):
+            try:
+                decided = lane.listen(speaking)
+            except ModelError as error:
+                self._give_up(lane, error)
                 continue
-            if not self._draft_of(job).state.finished:
-                drafter.draft(job)
+            if decided is not None:
+                self._decode_again(self._languages.foreign(decided.task.group, self._works))
 
-    def _draft_of(self, job: Job) -> DraftReader:
-        return self._pair.slots.stream(job.slot).reader(job.epoch, self._pair.target_spec.vocab_size)
-
-    def _replace_target(self) -> WindowOutcome:
-        """Fail the window in work and give the ones after it to a new process."""
-        ended = self._pair.replace_target()
-        first, *later = self._in_work
-        self._send_again(later)
-        return WindowOutcome(first.task, None, DecodeError(f"the target's process {ended} in a window"))
-
-    def _send_again(self, works: Iterable[_InWork]) -> None:
+    def _decode_again(self, works: Iterable[Work]) -> None:
         for work in works:
-            if work.job is not None:
-                job = replace(work.job, request=self._ledger.request(work.task))
-                self._pair.target.worker.send(job)
+            work.job = work.outcome = None
+            self._waiting.append(work)
+
+    def _give_up(self, lane: Lane, error: ModelError) -> None:
+        """Share out the windows of a pair among the others. Raises `error` if there are none."""
+        if len(self._lanes) == 1:
+            raise error
+        self._tell(Note(f"{error.message}; going on with one engine less"))
+        self._lanes.remove(lane)
+        self._pairs.remove(lane.pair)
+        lane.pair.close(at_once=True)
+        self._decode_again(lane.in_work)

@@ -50,11 +50,11 @@ class Work:
 
     task: WindowTask
     job: Job | None = None
-    """What the processes were handed last."""
+    """What a pair was handed; None: nothing yet, or its result is known without one."""
     outcome: WindowOutcome | None = None
     """None while it is in work."""
 
     @property
-    def result(self) -> WindowResult | None:
-        """What was decoded, if it was."""
-        return self.outcome.result if self.outcome else None
+    def is_open(self) -> bool:
+        """Whether the target was left to find out the language."""
+        return self.job is not None and self.job.request.language is None

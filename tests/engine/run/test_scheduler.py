@@ -10,7 +10,9 @@ from as2d_cli.decoding import DraftStream
 from as2d_cli.domain.errors import DecodeError
 from as2d_cli.domain.types import DecodeStats, FeatureSpec, Request, Window, WindowResult
 from as2d_cli.engine.messages import DecodeSettings, Done, Failed, Note, Progress
-from as2d_cli.engine.scheduler import Ledger, Scheduler, WindowTask
+from as2d_cli.engine.run.lane import Ledger, RunSettings
+from as2d_cli.engine.run.scheduler import Scheduler
+from as2d_cli.engine.run.tasks import WindowTask
 
 
 def result(text, language=None):
@@ -75,8 +77,7 @@ def done(text, language=None):
 
 
 def run(pair, tasks, ledger=None, tell=lambda _: None, guard=None):
-    scheduler = Scheduler(pair, ledger or Ledger(), tell, guard)
-    return list(scheduler.run(tasks, drafted=True))
+    return list(Scheduler([pair], RunSettings(ledger or Ledger(), tell, guard)).run(tasks))
 
 
 def texts(outcomes):
@@ -151,8 +152,8 @@ class Guard:
 
 def test_a_guard_that_ends_drafting_cancels_the_drafts_of_windows_in_work():
     pair = FakePair(*[[done("a")]] * 3)
-    scheduler = Scheduler(pair, Ledger(), lambda _: None, Guard())
-    outcomes = scheduler.run([task(index=index) for index in range(3)], drafted=True)
+    scheduler = Scheduler([pair], RunSettings(Ledger(), lambda _: None, Guard()))
+    outcomes = scheduler.run([task(index=index) for index in range(3)])
     next(outcomes)
     second = pair.target.worker.jobs[1]
     assert second.drafted
@@ -173,8 +174,8 @@ class Probing(Guard):
 def test_while_a_guard_has_a_window_decoded_plainly_no_later_one_is_drafted():
     pair, asked = FakePair(*[[done("a")]] * 6), []
     pair.drafter = FakeDrafter(asked)
-    scheduler = Scheduler(pair, Ledger(), lambda _: None, Probing())
-    outcomes = scheduler.run([task(index=index) for index in range(6)], drafted=True)
+    scheduler = Scheduler([pair], RunSettings(Ledger(), lambda _: None, Probing()))
+    outcomes = scheduler.run([task(index=index) for index in range(6)])
     seen = [list(asked) for _ in outcomes]
     assert seen == [[1, 2], [1, 2], [1, 2], [1, 2, 4, 5], [1, 2, 4, 5], [1, 2, 4, 5]]
 
@@ -186,8 +187,8 @@ def test_drafts_that_a_guard_stopped_are_not_asked_for_later():
 
     pair, asked = FakePair(*[[done("a")]] * 4), []
     pair.drafter = FakeDrafter(asked)
-    scheduler = Scheduler(pair, Ledger(), lambda _: None, Ending())
-    list(scheduler.run([task(index=index) for index in range(4)], drafted=True))
+    scheduler = Scheduler([pair], RunSettings(Ledger(), lambda _: None, Ending()))
+    list(scheduler.run([task(index=index) for index in range(4)]))
     assert asked == []
 
 
@@ -201,5 +202,5 @@ def test_the_first_window_has_the_threads_that_it_is_decoded_with():
 @pytest.mark.parametrize("drafted", [True, False])
 def test_a_run_says_whether_it_is_drafted(drafted):
     pair = FakePair([done("a")])
-    list(Scheduler(pair, Ledger(), lambda _: None).run([task()], drafted=drafted))
+    list(Scheduler([pair], RunSettings(Ledger(), lambda _: None, drafted=drafted)).run([task()]))
     assert pair.target.worker.jobs[0].drafted is drafted
