@@ -67,6 +67,7 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     channel: int | str | None = None,
     vad: bool = True,
     threads: int | None = None,
+    jobs: int | None = None,
     output_formats: str | Sequence[str] = (),
     output_dir: StrPath | None = None,
     overwrite: bool = False,
@@ -102,6 +103,7 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
         channel=channel,
         vad=vad,
         threads=threads,
+        jobs=jobs,
         engine=engine,
         address=address,
         note=note,
@@ -134,6 +136,7 @@ class Transcriber:
         channel: int | str | None = None,
         vad: bool = True,
         threads: int | None = None,
+        jobs: int | None = None,
         engine: str = "local",
         address: str | None = None,
         note: Callable[[str], None] = _say_nothing,
@@ -150,9 +153,10 @@ class Transcriber:
         `audio_track` is a number from 1 or a language, None takes the recording's default; `channel` is a
         number from 1, `"left"`, `"right"` or `"mix"`, None takes those in which somebody speaks, and `"each"`
         hears each by itself: segments are in the order of their starts, and have it as their `speaker`.
-        `threads` are the target's, by default as many as there are CPUs. `note` is called with each line that
-        the command would print for the user to know. `model_options` are those that plugins declare for their
-        models, named as their flags in `as2d transcribe --help`.
+        `threads` are those of all targets, by default as many as there are CPUs. `jobs` is how many targets
+        share the windows; by default as many as pay for the first files, if it is files. `note` is called
+        with each line that the command would print for the user to know. `model_options` are those that
+        plugins declare for their models, named as their flags in `as2d transcribe --help`.
 
         Raises `RequestError` for what makes no sense, `RegistryError` for an unknown model, `PluginError` for
         one whose plugin cannot be used.
@@ -173,6 +177,7 @@ class Transcriber:
             channel=None if channel is None else str(channel),
             vad=vad,
             threads=threads,
+            jobs=jobs,
             structured=True,
             engine=engine,
             address=address,
@@ -252,19 +257,21 @@ class Transcriber:
         if self._current is not None:
             self._current.close()
 
-    def _loaded(self) -> Session:
+    def _loaded(self, request: BatchRequest | None = None) -> Session:
+        """Return the session, opened for what `request` has to do, or for one recording after the other."""
         if self._request.cluster is not None:
             raise RequestError("a cluster takes files only", "use transcribe_files")
         if self._session is None:
             fill_closed()
-            self._session = self._stack.enter_context(open_session(self._request, self._display))
+            wanted = request or replace(self._request, jobs=self._request.jobs or 1)
+            self._session = self._stack.enter_context(open_session(wanted, self._display))
             atexit.register(self.close)
             self._stack.callback(atexit.unregister, self.close)
         return self._session
 
     def _executor(self, request: BatchRequest, display: Display) -> AbstractContextManager[Executor]:
         """Start a run on the models that are kept."""
-        return nullcontext(LocalExecutor(self._loaded()))
+        return nullcontext(LocalExecutor(self._loaded(request)))
 
 
 class Transcription:

@@ -54,6 +54,8 @@ class RunOptions:
     memory_limit_bytes: int | None = None
     compare: bool = False
     threads: int | None = None
+    jobs: int | None = None
+    """Engines that share the windows; None leaves it to what there is to do."""
     formats: tuple[str, ...] = ()
     output_dir: str | None = None
     overwrite: bool = False
@@ -106,6 +108,7 @@ def build_request(options: RunOptions) -> BatchRequest:
         channel=channel,
         vad=options.vad,
         threads=usable_threads(options.threads),
+        jobs=options.jobs,
         cluster=choose_cluster(options.engine, options.address, options.threads),
         decode=options.decode,
     )
@@ -185,9 +188,23 @@ def _refuse_idle(options: RunOptions, request: BatchRequest) -> None:
         raise RequestError("--word-timestamps does nothing without JSON", "add --json, or -f json")
     if "overwrite" in options.given:
         refuse_idle_overwrite(request)
+    if request.jobs is not None and request.jobs > 1:
+        _refuse_side_by_side(request)
     if "address" in options.given and request.cluster is None:
         raise RequestError("--address does nothing without a cluster", "add --engine ray")
     _refuse_idle_layout(options, request)
+
+
+def _refuse_side_by_side(request: BatchRequest) -> None:
+    if request.cluster is not None:
+        raise RequestError("--jobs is for this machine alone", "a cluster's nodes share out their cores")
+    if request.compare:
+        raise RequestError("--compare times one engine", "leave out --jobs")
+    if request.jobs is not None and request.jobs > request.threads:
+        raise RequestError(
+            f"--jobs {request.jobs} is more than there are threads",
+            f"give up to {request.threads}, or --threads",
+        )
 
 
 def _refuse_idle_layout(options: RunOptions, request: BatchRequest) -> None:

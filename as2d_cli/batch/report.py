@@ -83,6 +83,10 @@ class RunReport:
     """Whether the first failure ended the run, as asked."""
     noun: str = "file"
     """What `files`, `done`, `skipped` and `failed` count."""
+    engines: int = 1
+    """Of this machine; they share the windows."""
+    threads: int | None = None
+    """Of each engine's target; None before it is loaded."""
     nodes: tuple[NodeReport, ...] = ()
     """Of a cluster; those that were lost included."""
 
@@ -121,7 +125,7 @@ class RunReport:
     def _engine_s(self) -> float:
         """Wall time that `stats` are of: those of a cluster's engines are summed up."""
         if not self.nodes:
-            return self.wall_s
+            return self.wall_s * self.engines
         if self.comparison is not None:
             return self.comparison.drafted_s
         return sum(node.engines * node.wall_s for node in self.nodes)
@@ -184,6 +188,8 @@ class RunReport:
             "doubtful_windows": self.doubtful_windows,
             "wall_s": _rounded(self.wall_s),
             "load_s": _rounded(self.load_s),
+            "engines": self.engines,
+            "threads": self.threads,
             "rtfx": _rounded(self.rtfx),
             "shares": {name: _rounded(share) for name, share in self.shares.items()},
             "stats": stats_dict(self.stats),

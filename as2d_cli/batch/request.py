@@ -23,7 +23,7 @@ RECIPE = 2
 _WITHOUT_INFLUENCE = frozenset(
     {
         *("inputs", "asks", "folder", "overwrite", "fail_fast"),
-        *("drafter", "compare", "threads", "decode", "auto_budget"),
+        *("drafter", "compare", "threads", "jobs", "decode", "auto_budget"),
         *("others", "memory_limit_bytes", "cluster"),
         *("target", "timed", "word_timestamps", "formats", "layout"),
     }
@@ -83,7 +83,9 @@ class BatchRequest:
     vad: bool = True
     """Whether windows in which nobody speaks are left out."""
     threads: int = field(default_factory=usable_cpus)
-    """Of the target; the drafter has one."""
+    """Of all targets together; a drafter has one."""
+    jobs: int | None = None
+    """How many engines share the windows; None: as many as pay for what there is to do."""
     cluster: ClusterChoice | None = None
     """Where to run it, if not on this machine alone."""
     decode: DecodeSettings = field(default_factory=DecodeSettings)
@@ -121,7 +123,8 @@ class BatchRequest:
             name: getattr(self, name) for name in BatchRequest.__slots__ if name not in _WITHOUT_INFLUENCE
         }
         if loader.changes_bits(self.target.plugin, "threads"):
-            options["threads"] = self.cluster.threads if self.cluster else self.threads
+            threads = self.threads // (self.jobs or 1)
+            options["threads"] = self.cluster.threads if self.cluster else threads
         options |= {"recipe": RECIPE, "schema": SCHEMA_VERSION, "model": weights.identity(self.target)}
         return {
             name: recipe_of(

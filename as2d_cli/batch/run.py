@@ -132,9 +132,11 @@ class BatchRun:
     def _decode(self) -> Generator[Decoded | None, None, None]:
         """Start the executor and yield what it makes of each file."""
         items = [Item(n, file.outputs.input, bool(file.formats)) for n, file in enumerate(self._pending)]
-        with self._start(self._request, self._display) as executor:
+        left = replace(self._request, inputs=tuple(file.outputs.input for file in self._pending))
+        with self._start(left, self._display) as executor:
             self._executor = executor
             first, self._report.load_s = executor.await_first()
+            self._report.engines, self._report.threads = first.engines, first.threads
             self._window_request = first.request
             self._report.plan = executor.plan
             self._began = time.perf_counter()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from as2d_cli.batch.display import Display
 from as2d_cli.batch.pipeline import Pipeline
 from as2d_cli.batch.request import BatchRequest
+from as2d_cli.batch.work import windows_in
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.domain.errors import PluginError, RequestError
 from as2d_cli.domain.languages import LANGUAGES
@@ -20,12 +21,14 @@ from as2d_cli.engine.engine import Engine, EngineSettings
 from as2d_cli.engine.messages import DecodeSettings, ModelRef
 from as2d_cli.models import loader, weights
 from as2d_cli.models.registry import ModelEntry, cannot
+from as2d_cli.profile import side_by_side
 from as2d_cli.profile.choice import DraftChoice
 from as2d_cli.profile.guard import DraftGuard, guard_of
 from as2d_cli.profile.machine_load import LoadWatch
 from as2d_cli.profile.plan import DraftPlan
 from as2d_cli.profile.run_costs import DraftSums
 from as2d_cli.profile.write_back import write_back
+from as2d_cli.system.device import free_memory_bytes
 
 DRAFTER_THREADS = 1
 
@@ -37,13 +40,17 @@ class Models:
     target: ModelEntry
     drafter: ModelEntry | None
     threads: int
-    """Of the target; the drafter has `DRAFTER_THREADS`."""
+    """Of all targets; a drafter has `DRAFTER_THREADS`."""
     others: Sequence[ModelEntry] = ()
     """Further drafters, used where this device's profile says that they are better."""
     auto_budget: bool = False
     """Whether this device's profile decides if a drafter is used, and how much."""
     memory_limit_bytes: int | None = None
     decode: DecodeSettings = field(default_factory=DecodeSettings)
+    jobs: int | None = 1
+    """How many targets share the windows; None: as many as pay for `windows`."""
+    windows: int = 1
+    """How many there are to decode, at least."""
 
 
 @dataclass(slots=True)
@@ -58,7 +65,8 @@ class LoadedModels:
     choice: DraftChoice | None
     """What chooses; None: nothing is left to choose."""
     plan: DraftPlan | None
-    """What was chosen by a stored profile."""
+    """What was chosen by a stored profile, or by how much there is to do."""
+    engines: int
 
     def choose_plan(self) -> DraftPlan | None:
         """Decide what drafts are worth here, if that is not known yet; None: it was not to be decided.
@@ -87,11 +95,39 @@ def load_models(models: Models, display: Display) -> Iterator[LoadedModels]:
         others = _in_cache(models.others)
         choice = DraftChoice(settings, others, models.memory_limit_bytes, display.note)
         settings, plan = choice.by_profiles()
+    if (pairs := _pairs(models, settings, plan)) > 1:
+        settings, plan = _side_by_side(models, settings, plan, pairs)
     with Engine(settings, note=display.note, progress=display.steps) as engine:
         if flaw := engine.target_spec.features.flaw(WINDOW_S):
             raise PluginError(f"model {models.target.name!r} cannot be used: {flaw}")
         drafter = settings.drafter.entry.name if settings.drafter else None
-        yield LoadedModels(settings.target, drafter, engine, began, choice, plan)
+        yield LoadedModels(settings.target, drafter, engine, began, choice, plan, settings.pairs)
+
+
+def _pairs(models: Models, settings: EngineSettings, plan: DraftPlan | None) -> int:
+    """Return how many pairs there are to be: drafts that were asked for, or save more, need one."""
+    if models.jobs is not None:
+        return models.jobs
+    wants_drafts = not models.auto_budget and settings.drafter is not None
+    saves_more = plan is not None and plan.saving > side_by_side.SAVING
+    if wants_drafts or saves_more or loader.changes_bits(models.target.plugin, "threads"):
+        return 1
+    free = [size for size in (free_memory_bytes(), models.memory_limit_bytes) if size is not None]
+    path = settings.target.path
+    return side_by_side.engines_for(models.windows, models.threads, path, min(free, default=None))
+
+
+def _side_by_side(
+    models: Models, settings: EngineSettings, plan: DraftPlan | None, pairs: int
+) -> tuple[EngineSettings, DraftPlan | None]:
+    """Return settings of several pairs, with drafters only if those were asked for."""
+    threads = models.threads // pairs
+    target = replace(settings.target, threads=threads, decode_threads=None)
+    settings = replace(settings, target=target, pairs=pairs)
+    if models.auto_budget:
+        reason = f"{pairs} engines side by side are faster for this much"
+        settings, plan = replace(settings, drafter=None), DraftPlan(False, reason)
+    return settings, plan
 
 
 def _fetched(entry: ModelEntry, threads: int, display: Display) -> ModelRef:
@@ -139,6 +175,10 @@ class Session:
     """Watches what windows take and whether drafts still pay, where a profile predicts it."""
     compared: Compared | None
     """Has windows decoded both ways, if that is asked for."""
+    engines: int
+    """How many targets share the windows."""
+    threads: int
+    """Of each target."""
 
     def request_for(self, question: str | None) -> Request:
         """Return what is asked of every window of a file."""
@@ -161,6 +201,7 @@ def open_session(asked: BatchRequest, display: Display) -> Iterator[Session]:
 
     Raises `ModelError` or `PluginError` for what cannot be used, `RequestError` for what is beyond a model.
     """
+    jobs = 1 if asked.compares else asked.jobs
     wanted = Models(
         asked.target,
         next(iter(asked.able_drafters), None),
@@ -169,6 +210,8 @@ def open_session(asked: BatchRequest, display: Display) -> Iterator[Session]:
         auto_budget=asked.auto_budget,
         memory_limit_bytes=asked.memory_limit_bytes,
         decode=asked.decode,
+        jobs=jobs,
+        windows=0 if jobs else windows_in(asked.inputs, side_by_side.ENOUGH * asked.threads),
     )
     with load_models(wanted, display) as models:
         engine = models.engine
@@ -182,7 +225,10 @@ def open_session(asked: BatchRequest, display: Display) -> Iterator[Session]:
         load_s = time.perf_counter() - models.began
         is_doubted = guard is not None and is_stored  # what was measured just now is not yet doubted
         watch = LoadWatch((os.getpid(),)) if is_doubted else None  # it reads all of /proc
-        yield Session(engine, pipeline, request, plan, models.drafter, load_s, guard, compared)
+        engines, threads = models.engines, models.target.threads
+        yield Session(
+            engine, pipeline, request, plan, models.drafter, load_s, guard, compared, engines, threads
+        )
     if models.choice and plan and guard and watch:
         write_back(models.choice, plan, guard, watch.load())
 

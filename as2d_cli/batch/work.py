@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing
 from dataclasses import KW_ONLY, dataclass, field
 from io import BytesIO
+from math import ceil
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from as2d_cli.audio.stream import open_audio
 from as2d_cli.batch.display import Display
 from as2d_cli.batch.inputs import Input
 from as2d_cli.batch.pipeline import FileWork
@@ -16,10 +18,11 @@ from as2d_cli.batch.report import NodeReport
 from as2d_cli.batch.request import BatchRequest
 from as2d_cli.batch.resume import Content, Stamp, content_of
 from as2d_cli.domain.errors import As2dError
-from as2d_cli.domain.types import DecodeStats, Request, Transcript, WindowResult
+from as2d_cli.domain.types import WINDOW_S, DecodeStats, Request, Transcript, WindowResult
 from as2d_cli.engine.comparison import Comparison
 from as2d_cli.profile.plan import DraftPlan
 from as2d_cli.profile.run_costs import DraftSums
+from as2d_cli.system.addresses import address
 
 Decoded: TypeAlias = tuple[FileWork, Content | None]
 """A file that is finished, and what it held, where that is wanted and known."""
@@ -101,6 +104,14 @@ class Started(Protocol):
     def request(self) -> Request:
         """What is asked of every window."""
 
+    @property
+    def engines(self) -> int:
+        """How many engines share the windows here."""
+
+    @property
+    def threads(self) -> int:
+        """Of each engine's target."""
+
 
 class Executor(Protocol):
     """Decodes the files of a run: one engine in this process's care, or many on a cluster."""
@@ -136,6 +147,29 @@ class Executor(Protocol):
 
         Raises as `await_first`, also if no engine is left.
         """
+
+
+def windows_in(inputs: Iterable[Input], most: int) -> int:
+    """Return how many windows there are to decode, by what files say of their length; no more than `most`.
+
+    What does not say counts as one window.
+    """
+    windows = 0
+    for given in inputs:
+        if windows >= most:
+            break
+        windows += max(1, ceil(_stated_s(given) / WINDOW_S))
+    return min(windows, most)
+
+
+def _stated_s(given: Input) -> float:
+    if given.error is not None or given.stream is not None or address(given.path) is not None:
+        return 0.0
+    try:
+        with closing(open_audio(given.path)) as stream:
+            return stream.expected_s or 0.0
+    except As2dError:  # told when its turn comes
+        return 0.0
 
 
 StartExecutor: TypeAlias = Callable[[BatchRequest, Display], AbstractContextManager[Executor]]

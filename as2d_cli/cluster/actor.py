@@ -128,6 +128,7 @@ class EngineActor:
             self._session.load_s,
             peak_bytes() + sum(peak_bytes_of(process) or 0 for process in engine.process_ids),
             self._notes.take(),
+            self._session.threads,
         )
 
     def files(self, *items: Item) -> Iterator[ActorMessage]:

@@ -97,6 +97,8 @@ class EngineStarted:
     peak_bytes: int
     """Most memory that the engine has taken so far, all of its processes together."""
     notes: tuple[str, ...]
+    threads: int
+    engines: int = 1
 
 
 @dataclass(frozen=True, slots=True)

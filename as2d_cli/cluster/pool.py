@@ -120,7 +120,9 @@ class EnginePool:
     def _start_engine(self, node: Node) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        request = replace(self._batch_request, inputs=(), folder=None, cluster=None, threads=node.threads)
+        request = replace(
+            self._batch_request, inputs=(), folder=None, cluster=None, jobs=1, threads=node.threads
+        )
         on_node = NodeAffinitySchedulingStrategy(node.id, soft=False)
         actor_class = self._ray.remote(concurrency_groups={_CONTROL: 1})(EngineActor)
         actor = actor_class.options(num_cpus=node.threads, scheduling_strategy=on_node).remote(request)

@@ -147,8 +147,14 @@ class BudgetOptions(Options):
         typer.Option(metavar="SIZE", help="Choose no drafter that needs more memory in all: 600MB, 1.5GB."),
     ] = None
     threads: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Threads of the target [default: all CPUs].")
+        int | None, typer.Option(min=1, metavar="N", help="Threads of all targets [default: all CPUs].")
     ] = None
+    jobs: Annotated[
+        str,
+        typer.Option(
+            metavar="N|auto", help="Targets that share the windows; auto: as many as pay for what there is."
+        ),
+    ] = AUTO
     compare: Annotated[
         bool,
         _switch("compare", "Decode without drafts, too; check that the text is the same, and time both."),

@@ -56,6 +56,7 @@ def read_options(options: BatchOptions) -> RunOptions:
         memory_limit_bytes=None if options.memory_limit is None else _bytes(options.memory_limit),
         compare=options.compare,
         threads=options.threads,
+        jobs=_jobs(options.jobs),
         formats=_formats(options),
         output_dir=options.output_dir,
         overwrite=options.overwrite,
@@ -122,6 +123,15 @@ def draft_limit(options: BudgetOptions) -> int | None:
 def draft_tokens(options: BudgetOptions) -> int | None:
     """Return the candidates of every step, None to leave them to the controller. Raises `RequestError`."""
     return _count("draft-tokens", options.draft_tokens, least=1)
+
+
+def _jobs(text: str) -> int | None:
+    """Return how many engines are asked for; None: as many as pay. Raises `RequestError`."""
+    if text.lower() == AUTO:
+        return None
+    if not _DIGITS.fullmatch(text) or not int(text):
+        raise RequestError(f"--jobs cannot be {text!r}", "give a number from 1, or auto")
+    return int(text)
 
 
 def _count(option: str, text: str, least: int) -> int | None:

@@ -41,10 +41,13 @@ def _files(report: RunReport) -> str:
 def _speed(report: RunReport) -> str:
     if not report.audio_s:  # a model that reads
         return f"{report.wall_s:.1f} s, model loaded in {report.load_s:.1f} s"
-    return (
+    line = (
         f"{report.audio_s:.1f} s of audio in {report.wall_s:.1f} s ({report.rtfx:.1f}x real time), "
         f"models loaded in {report.load_s:.1f} s"
     )
+    if report.nodes or report.threads is None:
+        return line
+    return f"{line}; {_count(report.engines, 'engine')} with {_count(report.threads, 'thread')}"
 
 
 def _decoding(report: RunReport) -> str:
