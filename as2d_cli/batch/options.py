@@ -188,23 +188,23 @@ def _refuse_idle(options: RunOptions, request: BatchRequest) -> None:
         raise RequestError("--word-timestamps does nothing without JSON", "add --json, or -f json")
     if "overwrite" in options.given:
         refuse_idle_overwrite(request)
-    if request.jobs is not None and request.jobs > 1:
-        _refuse_side_by_side(request)
+    _refuse_jobs(request)
     if "address" in options.given and request.cluster is None:
         raise RequestError("--address does nothing without a cluster", "add --engine ray")
     _refuse_idle_layout(options, request)
 
 
-def _refuse_side_by_side(request: BatchRequest) -> None:
+def _refuse_jobs(request: BatchRequest) -> None:
+    """Refuse engines side by side that cannot be."""
+    jobs, threads = request.jobs, request.threads
+    if jobs is None or jobs == 1:
+        return
     if request.cluster is not None:
         raise RequestError("--jobs is for this machine alone", "a cluster's nodes share out their cores")
     if request.compare:
         raise RequestError("--compare times one engine", "leave out --jobs")
-    if request.jobs is not None and request.jobs > request.threads:
-        raise RequestError(
-            f"--jobs {request.jobs} is more than there are threads",
-            f"give up to {request.threads}, or --threads",
-        )
+    if not 1 <= jobs <= threads:
+        raise RequestError(f"{jobs} engines need {jobs} threads", f"give --jobs from 1 to {threads}")
 
 
 def _refuse_idle_layout(options: RunOptions, request: BatchRequest) -> None:

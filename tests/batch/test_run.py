@@ -251,6 +251,7 @@ def test_only_what_decides_the_text_of_a_file_makes_it_stale(scripted, sound):
         "fail_fast": True,
         "compare": True,
         "threads": 7,
+        "jobs": 3,
         "decode": DecodeSettings(3),
         "auto_budget": True,
         "others": (registry.model("hearer"),),
@@ -304,3 +305,59 @@ def test_a_profile_that_a_run_contradicts_is_gone_when_the_run_is_over(
     assert report.as_dict()["profile_dropped"]
     assert store.load(key) is None
     assert sum("measured anew" in note for note in watch.notes) == 1
+
+
+@pytest.fixture
+def run_plainly(scripted, sound):
+    """Run a batch of several short files without drafts on two threads; return its texts and its report."""
+    sources = [sound(f"{number}.wav", 2 + 31 * (number % 3 == 0)) for number in range(9)]
+
+    def start(count=9, watch=None, **options):
+        target = load_registry().model("speaker")
+        batch = BatchRun(
+            BatchRequest(tuple(map(Input, sources[:count])), target, threads=2, **options), watch
+        )
+        outcomes = list(batch.run())
+        assert [outcome.source for outcome in outcomes] == sources[:count]
+        return [outcome.transcript and outcome.transcript.text for outcome in outcomes], batch.report()
+
+    return start
+
+
+def test_many_files_are_shared_among_engines_and_the_texts_are_those_of_one(run_plainly):
+    one, alone = run_plainly(jobs=1)
+    two, report = run_plainly()
+    assert two == one
+    assert all(one)
+    assert (alone.engines, alone.threads) == (1, 2)
+    assert (report.engines, report.threads) == (2, 1)
+    assert report.done == 9
+    assert report.audio_s == alone.audio_s
+
+
+def test_few_files_are_left_to_one_engine_on_all_threads(run_plainly):
+    assert run_plainly(count=2)[1].engines == 1
+    assert run_plainly(count=2, jobs=2)[1].engines == 2
+
+
+def test_little_memory_is_left_to_one_engine(run_plainly):
+    assert run_plainly(memory_limit_bytes=10**8)[1].engines == 1
+
+
+def test_one_of_two_engines_that_is_killed_costs_a_window_at_most(run_plainly, scripted):
+    scripted({"encode_ms": 400.0})
+    texts, report = run_plainly(jobs=2, watch=Watch(kill("target")))
+    assert len(texts) == 9
+    assert report.done >= 8
+
+
+def test_a_drafter_that_was_chosen_is_kept_and_one_that_was_not_gives_way(run_plainly, scripted):
+    hearer = load_registry().model("hearer")
+    assert run_plainly(drafter=hearer)[1].engines == 1
+    report = run_plainly(drafter=hearer, auto_budget=True)[1]
+    assert report.engines == 2
+    assert report.plan.reason == "2 engines side by side are faster for this much"
+    assert report.stats.proposed == 0
+    both = run_plainly(drafter=hearer, jobs=2)[1]
+    assert both.engines == 2
+    assert both.stats.proposed > 0

@@ -113,6 +113,7 @@ OPTIONS = {  # another value of each, and whether older outputs are then out of 
     "draft_tokens": ("3", DOES_NOT_COUNT),
     "memory_limit": ("600MB", DOES_NOT_COUNT),
     "threads": (1, DOES_NOT_COUNT),  # with Whisper
+    "jobs": ("2", DOES_NOT_COUNT),  # with Whisper
     "compare": (True, DOES_NOT_COUNT),
     "output_dir": ("out", DOES_NOT_COUNT),  # files are looked for elsewhere
     "overwrite": (True, DOES_NOT_COUNT),
@@ -164,6 +165,23 @@ def test_threads_count_with_a_model_whose_bits_may_depend_on_them(scripted, monk
     monkeypatch.setattr("as2d_scripted.plugin.CHANGE_NO_BITS", ())
     one, two = recipes()
     assert one != two
+    shared = request(scripted, output_format="txt", threads=2, jobs="2").recipes()
+    assert shared == one, "each engine has one thread"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"jobs": "0"}, "--jobs cannot be '0'"),
+        ({"jobs": "many"}, "--jobs cannot be 'many'"),
+        ({"jobs": "3", "threads": 2}, "3 engines need 3 threads"),
+        ({"jobs": "2", "threads": 2, "engine": "ray"}, "--jobs is for this machine alone"),
+        ({"jobs": "2", "threads": 2, "compare": True}, "--compare times one engine"),
+    ],
+)
+def test_engines_side_by_side_that_cannot_be_are_refused(scripted, options, message):
+    with pytest.raises(RequestError, match=message):
+        request(scripted, **options)
 
 
 @pytest.mark.parametrize(

@@ -1,206 +1,183 @@
-"""What a run hands to the target's process and makes of its answers, without a process."""
+"""Several pairs share the windows of a run, whichever is faster: order, languages, deaths."""
 
-from multiprocessing import Pipe
+import random
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from as2d_cli.decoding import DraftStream
-from as2d_cli.domain.errors import DecodeError
+from as2d_cli.domain.errors import DecodeError, ModelError
 from as2d_cli.domain.types import DecodeStats, FeatureSpec, Request, Window, WindowResult
-from as2d_cli.engine.messages import DecodeSettings, Done, Failed, Note, Progress
+from as2d_cli.engine.engine import Engine, EngineSettings
+from as2d_cli.engine.messages import Done, Failed, Job, ModelRef, Note
+from as2d_cli.engine.run import scheduler as scheduling
 from as2d_cli.engine.run.lane import Ledger, RunSettings
 from as2d_cli.engine.run.scheduler import Scheduler
 from as2d_cli.engine.run.tasks import WindowTask
+from as2d_cli.models.registry import ModelEntry
+from as2d_cli.models.sources import NoSource
 
-
-def result(text, language=None):
-    return WindowResult(text=text, tokens=(7,), language=language, stats=DecodeStats())
-
-
-def task(group=0, index=0, **fields):
-    return WindowTask(group, Window(index, 0, np.zeros(160, np.float32)), Request(), **fields)
+SILENT, BROKEN = "silent", "broken"
 
 
 class Worker:
-    """A target's process: to each job it answers with what comes next in the script. None is its death."""
+    """A target's process that decodes when `Machine` lets it, and may be dead by then."""
 
-    def __init__(self, script):
-        self.pipe, self._answers = Pipe()
-        self._script = list(script)
-        self.jobs = []
+    def __init__(self, machine):
+        self.pipe, self.jobs, self._machine = self, [], machine
 
     def send(self, job):
-        self.jobs.append(job)
-        for answer in self._script.pop(0):
-            self._answers.send(answer(job) if callable(answer) else answer)
+        if isinstance(job, Job):
+            self.jobs.append(job)
 
     def receive(self):
-        return self.pipe.recv()
+        if self._machine.kills():
+            self.jobs.clear()
+            return None
+        job = self.jobs.pop(0)
+        spoken = self._machine.spoken[job.group][job.index]
+        if spoken == BROKEN:
+            return Failed(job.id, DecodeError("broken"))
+        language = job.request.language or spoken
+        self._machine.decoded += 1
+        told = None if spoken == SILENT else language
+        return Done(job.id, WindowResult(f"{job.index} in {told}", (7,), told, stats=DecodeStats()))
 
 
 class FakePair:
-    """A pair without a drafter, whose target starts again at once when it dies."""
+    """A pair without a drafter, whose target starts again when it dies, but not for ever."""
 
-    def __init__(self, *script):
-        self.target = SimpleNamespace(worker=Worker(script), survived=lambda: None)
+    def __init__(self, machine, deaths=10**6):
+        self.target = SimpleNamespace(worker=Worker(machine), survived=lambda: None)
         self.target_spec = SimpleNamespace(features=FeatureSpec(), vocab_size=10)
-        self.drafter, self.is_running = None, False
+        self.drafter, self.is_running, self.is_closed, self._deaths = None, True, False, deaths
         streams = [DraftStream.in_memory(4) for _ in range(4)]
         layout = SimpleNamespace(specs=(FeatureSpec(),))
         self.slots = SimpleNamespace(layout=layout, stream=streams.__getitem__, put=lambda *_: None)
-        self.threads = []
 
     def can_draft(self, request):
-        return True
-
-    def replace_target(self):
-        return "was ended by signal 9"
-
-    def fit_threads(self, *, with_drafts):
-        self.threads.append(with_drafts)
         return False
 
+    def replace_target(self):
+        self._deaths -= 1
+        if self._deaths < 0:
+            raise ModelError("the target's process ended, 3 times in a row")
+        return "was ended by signal 9"
 
-class FakeDrafter:
-    """A drafter that says nothing, and notes which windows it is asked for."""
-
-    def __init__(self, asked):
-        pipe, self._other_end = Pipe()
-        self.worker = SimpleNamespace(pipe=pipe)
-        self.draft = lambda job: asked.append(job.index)
-
-
-def done(text, language=None):
-    return lambda job: Done(job.id, result(text, language))
+    def close(self, *, at_once):
+        self.is_closed = at_once
 
 
-def run(pair, tasks, ledger=None, tell=lambda _: None, guard=None):
-    return list(Scheduler([pair], RunSettings(ledger or Ledger(), tell, guard)).run(tasks))
+class Machine:
+    """Lets the pairs go on in random order; `spoken` is the language of each window by file."""
+
+    def __init__(self, spoken, seed, kill_share=0.0):
+        self.spoken, self.decoded = spoken, 0
+        self._draw, self._kill_share = random.Random(seed), kill_share
+
+    def kills(self):
+        return self._draw.random() < self._kill_share
+
+    def wait(self, pipes):
+        at_work = [pipe for pipe in pipes if pipe.jobs]
+        return self._draw.sample(at_work, self._draw.randint(1, len(at_work)))
+
+    def tasks(self):
+        for group, windows in enumerate(self.spoken):
+            for index, spoken in enumerate(windows):
+                known = WindowResult("", (), None) if spoken == "known" else None
+                yield WindowTask(group, Window(index, 0, np.zeros(160, np.float32)), Request(), known)
+
+
+@pytest.fixture
+def run(monkeypatch):
+    def start(machine, pairs, told=lambda message: None):
+        monkeypatch.setattr(scheduling, "wait", machine.wait)
+        monkeypatch.setattr("as2d_cli.engine.run.lane.log_mel", lambda *_: None)
+        return list(Scheduler(pairs, RunSettings(Ledger(), told)).run(machine.tasks()))
+
+    return start
 
 
 def texts(outcomes):
-    return [outcome.result and outcome.result.text for outcome in outcomes]
+    return [outcome.result.text if outcome.result else None for outcome in outcomes]
 
 
-def test_what_a_run_that_was_left_has_in_the_pipe_is_no_outcome_of_the_next():
-    left_over = [Done(1, result("of the first run")), Failed(2, DecodeError("of the first run"))]
-    pair = FakePair([*left_over, done("of this run")])
-    assert texts(run(pair, [task()], Ledger(epoch=2))) == ["of this run"]
+def expected(spoken):
+    for windows in spoken:
+        language = next((code for code in windows if code not in (SILENT, BROKEN, "known")), None)
+        for index, code in enumerate(windows):
+            told = None if code == SILENT else language
+            yield {BROKEN: None, "known": ""}.get(code, f"{index} in {told}")
 
 
-def test_no_epoch_is_given_twice_by_the_runs_of_an_engine():
-    pair, ledger = FakePair(*[[done("a")]] * 6), Ledger()
-    for _ in range(2):
-        run(pair, [task(index=index) for index in range(3)], ledger)
-    epochs = [job.epoch for job in pair.target.worker.jobs]
-    assert epochs == sorted(set(epochs))
+@pytest.mark.parametrize("seed", range(60))
+def test_texts_and_their_order_do_not_depend_on_how_many_pairs_there_are_nor_on_which_is_faster(seed, run):
+    draw = random.Random(seed)
+    codes = ["en", "en", "en", "de", "fr", SILENT, BROKEN, "known"]
+    spoken = [draw.choices(codes, k=draw.randint(1, 40)) for _ in range(draw.randint(1, 6))]
+    for count in (1, 2, 3, 5):
+        machine = Machine(spoken, seed)
+        outcomes = run(machine, [FakePair(machine) for _ in range(count)])
+        assert texts(outcomes) == list(expected(spoken)), count
+        places = [(outcome.task.group, outcome.task.window.index) for outcome in outcomes]
+        assert places == sorted(places)
 
 
-def test_a_language_is_kept_for_the_later_windows_of_a_file_and_for_its_next_run():
-    pair, ledger = FakePair(*[[done("a", "de")]] * 7), Ledger()
-    run(pair, [task(index=index) for index in range(5)], ledger)
-    run(pair, [task(), task(group=1)], ledger)
-    languages = [job.request.language for job in pair.target.worker.jobs]
-    assert languages == [None] * 4 + ["de", "de", None], "four are handed out before the first is decided"
+@pytest.mark.parametrize("seed", range(20))
+def test_deaths_cost_windows_in_work_only(seed, run):
+    spoken = [["de", *["en"] * 30], ["fr"] * 20]
+    machine = Machine(spoken, seed, kill_share=0.1)
+    outcomes = run(machine, [FakePair(machine) for _ in range(3)])
+    assert len(outcomes) == 51
+    lost = [outcome for outcome in outcomes if outcome.result is None]
+    assert all("was ended by signal 9" in outcome.error.message for outcome in lost)
+    assert len(lost) < 25
+    for group, code in ((0, {"de", "en"}), (1, {"fr"})):
+        told = {
+            outcome.result.language for outcome in outcomes if outcome.result and outcome.task.group == group
+        }
+        assert len(told) == 1
+        assert told <= code
 
 
-def test_a_target_that_dies_costs_the_first_window_and_gets_the_others_again_in_the_known_language():
-    script = [[done("a", "de")], [None], [], [], [], [done("c")], [done("d")], [done("e")]]
-    pair = FakePair(*script)
-    outcomes = run(pair, [task(index=index) for index in range(5)])
-    assert texts(outcomes) == ["a", None, "c", "d", "e"]
-    assert outcomes[1].error.message == "the target's process was ended by signal 9 in a window"
-    again = pair.target.worker.jobs[5:]
-    assert [(job.index, job.request.language) for job in again] == [(2, "de"), (3, "de"), (4, "de")]
+def test_one_language_is_decoded_once(run):
+    machine = Machine([["en"] * 50], seed=1)
+    run(machine, [FakePair(machine) for _ in range(4)])
+    assert machine.decoded == 50
 
 
-def test_progress_and_notes_are_passed_on():
-    heard = []
-    pair = FakePair([lambda job: Progress(job.id, 3, 1), Note("a note"), done("a")])
-    run(pair, [task()], tell=heard.append)
-    assert heard == [Progress(1, 3, 1), Note("a note")]
+def test_a_pair_that_cannot_be_kept_alive_leaves_its_windows_to_the_others(run):
+    machine, told = Machine([["en"] * 40], seed=2, kill_share=0.5), []
+    mortal, *others = pairs = [FakePair(machine, deaths=2), FakePair(machine), FakePair(machine)]
+    outcomes = run(machine, pairs, told.append)
+    assert pairs == others
+    assert mortal.is_closed
+    assert [message for message in told if isinstance(message, Note)] == [
+        Note("the target's process ended, 3 times in a row; going on with one engine less")
+    ]
+    assert [outcome.task.window.index for outcome in outcomes] == list(range(40))
 
 
-def test_a_known_result_keeps_its_place_without_the_target():
-    pair = FakePair([done("b")])
-    assert texts(run(pair, [task(known_result=result("a")), task(index=1)])) == ["a", "b"]
-    assert len(pair.target.worker.jobs) == 1
+def test_the_last_pair_that_cannot_be_kept_alive_ends_the_run(run):
+    machine = Machine([["en"] * 40], seed=3, kill_share=1.0)
+    with pytest.raises(ModelError, match="3 times in a row"):
+        run(machine, [FakePair(machine, deaths=2) for _ in range(2)])
 
 
-def test_a_task_says_how_it_is_decoded_else_the_engine_does():
-    own, general = DecodeSettings(cap=1), DecodeSettings(cap=2)
-    pair = FakePair([done("a")], [done("b")])
-    run(pair, [task(decode=own), task(index=1)], Ledger(decode=general))
-    assert [job.decode for job in pair.target.worker.jobs] == [own, general]
-
-
-class Guard:
-    """Wants the first window drafted, and then no more."""
-
-    def __init__(self):
-        self._windows = 0
-
-    def should_draft(self):
-        self._windows += 1
-        return self._windows <= 2
-
-    def observe(self, stats, *, drafted, audio_s):
-        return drafted
-
-
-def test_a_guard_that_ends_drafting_cancels_the_drafts_of_windows_in_work():
-    pair = FakePair(*[[done("a")]] * 3)
-    scheduler = Scheduler([pair], RunSettings(Ledger(), lambda _: None, Guard()))
-    outcomes = scheduler.run([task(index=index) for index in range(3)])
-    next(outcomes)
-    second = pair.target.worker.jobs[1]
-    assert second.drafted
-    assert pair.slots.stream(second.slot).writer(second.epoch).cancelled
-
-
-class Probing(Guard):
-    """Wants every third window without a draft, the first one to begin with, and stops nothing."""
-
-    def should_draft(self):
-        self._windows += 1
-        return self._windows % 3 != 1
-
-    def observe(self, stats, *, drafted, audio_s):
-        return False
-
-
-def test_while_a_guard_has_a_window_decoded_plainly_no_later_one_is_drafted():
-    pair, asked = FakePair(*[[done("a")]] * 6), []
-    pair.drafter = FakeDrafter(asked)
-    scheduler = Scheduler([pair], RunSettings(Ledger(), lambda _: None, Probing()))
-    outcomes = scheduler.run([task(index=index) for index in range(6)])
-    seen = [list(asked) for _ in outcomes]
-    assert seen == [[1, 2], [1, 2], [1, 2], [1, 2, 4, 5], [1, 2, 4, 5], [1, 2, 4, 5]]
-
-
-def test_drafts_that_a_guard_stopped_are_not_asked_for_later():
-    class Ending(Probing):
-        def observe(self, stats, *, drafted, audio_s):
-            return True
-
-    pair, asked = FakePair(*[[done("a")]] * 4), []
-    pair.drafter = FakeDrafter(asked)
-    scheduler = Scheduler([pair], RunSettings(Ledger(), lambda _: None, Ending()))
-    list(scheduler.run([task(index=index) for index in range(4)]))
-    assert asked == []
-
-
-def test_the_first_window_has_the_threads_that_it_is_decoded_with():
-    pair = FakePair(*[[done("a")]] * 2)
-    pair.drafter = FakeDrafter([])
-    run(pair, [task(), task(index=1)], guard=Probing())
-    assert pair.threads == [False, True]
-
-
-@pytest.mark.parametrize("drafted", [True, False])
-def test_a_run_says_whether_it_is_drafted(drafted):
-    pair = FakePair([done("a")])
-    list(Scheduler([pair], RunSettings(Ledger(), lambda _: None, drafted=drafted)).run([task()]))
-    assert pair.target.worker.jobs[0].drafted is drafted
+def test_real_processes_side_by_side_give_the_text_of_one(tmp_path):
+    options = {"text": "a text of some words that differs from window to window", "step_ms": 1}
+    model = ModelRef(ModelEntry("scripted", "scripted", "any", NoSource(), options=options), tmp_path, 1)
+    draw = np.random.default_rng(4)
+    tasks = [
+        WindowTask(index // 5, Window(index % 5, 0, draw.standard_normal(16_000, np.float32)), Request())
+        for index in range(15)
+    ]
+    found = []
+    for count in (1, 2, 3):
+        with Engine(EngineSettings(model, None, pairs=count)) as engine:
+            assert len(set(engine.process_ids)) == count
+            found.append([outcome.result.tokens for outcome in engine.run(tasks)])
+    assert found[0] == found[1] == found[2]
+    assert len(found[0]) == 15
