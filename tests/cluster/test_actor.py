@@ -34,7 +34,16 @@ def loaded(monkeypatch):
         def open_session(read_request, display):
             engine = SimpleNamespace(run=run, target_spec=None, process_ids=(), is_drafting=False)
             yield Session(
-                engine, Pipeline(engine), Request(), None, None, load_s=0.0, guard=None, compared=None
+                engine,
+                Pipeline(engine),
+                Request(),
+                None,
+                None,
+                load_s=0.0,
+                guard=None,
+                compared=None,
+                engines=1,
+                threads=1,
             )
             closed.append(True)
 

@@ -25,7 +25,7 @@ def row(name, cpus=8, memory=16 * GB, alive=True):
 
 def started(peak_bytes):
     spec = TargetSpec(FeatureSpec(), end_id=1, vocab_size=2, languages=("en",), max_prompt_tokens=1)
-    return EngineStarted(Request(), spec, None, 1.0, peak_bytes, ())
+    return EngineStarted(Request(), spec, None, 1.0, peak_bytes, (), threads=1)
 
 
 class Alone:
