@@ -20,6 +20,7 @@ from as2d_cli.domain.types import DecodeStats, Request, Window, WindowResult
 from as2d_cli.engine.messages import DecodeSettings, Done, Failed, ForgetJobs, Job, Message, Note, Progress
 from as2d_cli.engine.pair import SLOTS, Pair
 from as2d_cli.engine.processes import DrafterProcess
+from as2d_cli.engine.rescue.care import Care
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +36,8 @@ class WindowTask:
     """How to decode it; None: as the engine's settings say."""
     traced: bool = False
     """Whether its time line is wanted."""
+    care: Care | None = None
+    """What is done about its text if that is doubtful; None: nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,10 +146,14 @@ class Scheduler:
             decode=task.decode or self._ledger.decode,
             traced=task.traced,
             index=task.window.index,
+            care=task.care,
+            n_samples=len(task.window.samples),
         )
         pair.slots.stream(slot).reset(job.epoch)
         for spec in pair.slots.layout.specs if job.drafted else (pair.target_spec.features,):
             pair.slots.put(slot, spec, log_mel(task.window.samples, spec))
+        if job.care is not None:
+            pair.slots.put_samples(slot, task.window.samples)
         if job.drafted:
             self._awaiting_draft.append(job)
             self._ask_for_drafts(job)
