@@ -21,6 +21,8 @@ def lines_of(report: RunReport) -> list[str]:
     lines += map(_node, report.nodes)
     if report.silent_windows:
         lines.append(f"{_count(report.silent_windows, 'window')} without speech not decoded")
+    if report.rescued_windows:
+        lines.append(f"rescued: {_count(report.rescued_windows, 'window')}")
     if report.doubtful_windows:
         count = _count(report.doubtful_windows, "window")
         lines.append(f"{count} in a loop, without an end or with words missing: see the warnings")
