@@ -82,6 +82,7 @@ class FileWork:
             target=target,
             drafter=drafter,
             task=request.task,
+            rescued=tuple(place for place, result in self.parts if result.rescued),
         )
 
     def take(

@@ -267,6 +267,8 @@ class Transcript:
     target: str
     drafter: str | None
     task: Task = "transcribe"
+    rescued: tuple[Span, ...] = ()
+    """Windows for which a second decoding gave a better text."""
     cues: tuple[Segment, ...] | None = None
     """The segments as subtitles show them, lines apart by newlines; None: as they are, on one line."""
     highlights_words: bool = False

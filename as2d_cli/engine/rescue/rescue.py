@@ -74,7 +74,7 @@ class Rescuer:
             is_whole = len(part) == len(samples)
             if is_whole or not self._may_say_more(part, has_words=bool(words_at(result, place))):
                 continue
-            again = self._completed(self._decoded(part, request), part, request, depth - 1)
+            again = self._completed(self.decoded(part, request), part, request, depth - 1)
             if not (again.looped or again.unfinished) and len(again.words) > len(words_at(result, place)):
                 result = replaced(self._target, result, place, again)
         return result
@@ -90,7 +90,7 @@ class Rescuer:
         """Return a text without loops if there is one: without the prompt, or of the window cut in two."""
         if request.prompt is not None:
             request = replace(request, prompt=None)
-            again = self._decoded(samples, request)
+            again = self.decoded(samples, request)
             if not (again.looped or again.unfinished):
                 return again
         if not depth or len(samples) < _SHORTEST_S * SAMPLE_RATE_HZ:
@@ -98,7 +98,7 @@ class Rescuer:
         place = quietest_place(samples, len(samples) // 4, 3 * len(samples) // 4)
         parts = []
         for start, half in ((0, samples[:place]), (place, samples[place:])):
-            part = self._decoded(half, request)
+            part = self.decoded(half, request)
             if part.looped or part.unfinished:
                 part = self._without_loops(part, half, request, depth - 1)
             if part.looped or part.unfinished:
@@ -107,7 +107,7 @@ class Rescuer:
         again = joined(self._target, parts, result)
         return result if again.looped else again
 
-    def _decoded(self, samples: Samples, request: Request) -> WindowResult:
+    def decoded(self, samples: Samples, request: Request) -> WindowResult:
         """Decode a window or a part of one, without drafts."""
         spec = self._target.spec
         began = time.perf_counter()
