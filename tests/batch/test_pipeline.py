@@ -188,7 +188,7 @@ def test_speech_of_which_no_word_was_written_is_told_of_with_its_time(sound, tmp
         pipeline = Pipeline(engine, rescue=False)
         (work,) = pipeline.run([path], Request(word_times=True))
         (untimed,) = pipeline.run([path], Request())
-        (translated,) = pipeline.run([path], Request(task="translate", word_times=True))
+        (translated,) = pipeline.run([path], Request("translate", "de", word_times=True))
         (unheard,) = Pipeline(engine, vad=False, rescue=False).run([path], Request(word_times=True))
     assert (
         work.warnings
@@ -213,7 +213,7 @@ def test_speech_of_which_no_word_was_written_is_decoded_again(sound, request_):
     assert work.warnings == []
     assert all(result.rescued for _, result in work.parts)
     for (_, first), (place, whole) in zip(bare.parts, work.parts, strict=True):
-        assert whole.text.startswith(f"{first.text.strip()} ")
+        assert whole.text.startswith(first.text)
         assert len(whole.text.split()) > 20
         assert whole.stats.tokens == first.stats.tokens, "the cost of drafts is that of first decodings"
         assert whole.stats.rescue_s > 0

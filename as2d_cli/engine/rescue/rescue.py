@@ -20,11 +20,11 @@ from as2d_cli.engine.rescue.coverage import uncovered
 from as2d_cli.engine.rescue.texts import joined, replaced, words_at
 from as2d_cli.engine.results import Course, conclude
 
-_WORD_S = 1.0
+WORD_S = 1.0
 """Of an uncovered stretch, the word beside it may take so much."""
-_DEPTH = 3
+DEPTH = 3
 """How often the text of a stretch may be completed, or a looping window cut in two."""
-_SHORTEST_S = 4.0
+SHORTEST_S = 4.0
 """Shorter windows are not cut: a model does badly on a second without context."""
 
 
@@ -48,9 +48,9 @@ class Rescuer:
         request, result = replace(request, language=first.language or request.language), first
         listens = care.listens and request.in_language(request.language).task == "transcribe"
         if care.rescues and (result.looped or result.unfinished):
-            result = self._without_loops(result, samples, request, _DEPTH)
+            result = self._without_loops(result, samples, request, DEPTH)
         if care.rescues and listens:
-            result = self._completed(result, samples, request, _DEPTH)
+            result = self._completed(result, samples, request, DEPTH)
         left_out = self._left_out(result, samples) if listens else ()
         took_s = time.perf_counter() - began
         is_other = result.tokens != first.tokens
@@ -81,7 +81,7 @@ class Rescuer:
 
     def _may_say_more(self, part: Samples, *, has_words: bool) -> bool:
         """Tell whether somebody speaks in a stretch besides the word, at either end, that was stretched."""
-        word = int(_WORD_S * SAMPLE_RATE_HZ) if has_words else 0
+        word = int(WORD_S * SAMPLE_RATE_HZ) if has_words else 0
         return all(self._speech.hears_speech(rest) for rest in (part[word:], part[: len(part) - word]))
 
     def _without_loops(
@@ -93,7 +93,7 @@ class Rescuer:
             again = self.decoded(samples, request)
             if not (again.looped or again.unfinished):
                 return again
-        if not depth or len(samples) < _SHORTEST_S * SAMPLE_RATE_HZ:
+        if not depth or len(samples) < SHORTEST_S * SAMPLE_RATE_HZ:
             return result
         place = quietest_place(samples, len(samples) // 4, 3 * len(samples) // 4)
         parts = []
