@@ -38,7 +38,7 @@ from as2d_cli.engine.messages import (
     TargetReady,
 )
 from as2d_cli.engine.rescue.care import Care
-from as2d_cli.engine.rescue.rescue import Rescuer
+from as2d_cli.engine.rescue.rescue import Rescuer, opened
 from as2d_cli.engine.results import Course, conclude, trace
 from as2d_cli.engine.slots import Slots
 from as2d_cli.engine.worker import jobs, plugin_errors, serving
@@ -95,7 +95,8 @@ class TargetWorker:
         began = time.perf_counter()
         features = self._slots.take(job.slot, self._target.spec.features)
         request = self._request(job)
-        session = self._target.open(features, request)
+        is_looked_after = job.care is not None and job.care.rescues
+        session = opened(self._target, features, request, carefully=not is_looked_after)
         self._language.note(job, session.language)
         encoded = time.perf_counter()
         draft = self._inner_draft(self._inner, job, session, pipe) if self._inner else self._draft(job)
