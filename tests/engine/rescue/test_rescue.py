@@ -9,8 +9,10 @@ import soundfile
 
 from as2d_cli.audio.log_mel import heard_frames, log_mel
 from as2d_cli.domain.types import Request, Span
+from as2d_cli.engine.rescue import rescue
 from as2d_cli.engine.rescue.care import Care
 from as2d_cli.engine.rescue.rescue import Rescuer
+from as2d_cli.testing.session import ScriptedSession
 from as2d_scripted import Script, ScriptedTarget
 
 SPEECH = soundfile.read(Path(__file__).parents[2] / "data" / "jfk.flac", dtype="float32")[0]
@@ -75,6 +77,39 @@ def test_a_stretch_that_loops_is_not_taken_and_told_of():
     assert target.asked
     assert result.tokens == first.tokens
     assert result.left_out == (Span(pytest.approx(5.5), pytest.approx(11.0)),)
+    assert not result.rescued
+
+
+@pytest.mark.parametrize(("sure", "is_taken"), [(-0.5, True), (-0.7, False)])
+def test_a_guess_is_not_taken_for_what_was_said(monkeypatch, sure, is_taken):
+    monkeypatch.setattr(rescue, "mean_log_probability", lambda session, tokens: sure)
+    monkeypatch.setattr(ScriptedSession, "scores", lambda self, tokens: None, raising=False)
+    target = Saying(lambda seconds, _: "a b c d e f" if seconds > 8 else "g h i j k l m n", heard_to=0.5)
+    _, result = looked_after(target, SPEECH)
+    assert result.rescued is is_taken
+    assert bool(result.left_out) is not is_taken
+
+
+class Sparing(Saying):
+    """Says little at first, and the whole where it is to be careful."""
+
+    def open_carefully(self, features, request):
+        return ScriptedTarget(Script("a b c d e f g h i j k l")).open(features, request)
+
+
+@pytest.mark.parametrize("said", [LOOP, "a b c"])
+def test_a_doubtful_window_of_a_target_that_spares_time_is_decoded_carefully_first(said):
+    target = Sparing(lambda *_: said, heard_to=0.2)
+    spared = Rescuer(Saying(lambda *_: said, heard_to=0.2)).decoded(SPEECH, TIMED)
+    result = Rescuer(target).looked_after(spared, SPEECH, TIMED, Care(listens=True, rescues=True))
+    assert (result.text, result.rescued, target.asked) == (" a b c d e f g h i j k l", True, [])
+
+
+def test_a_target_that_spares_time_is_left_to_it_where_nothing_is_in_doubt():
+    target = Sparing(lambda *_: "m n o p q r s t u v w x")
+    spared = Rescuer(Saying(lambda *_: "m n o p q r s t u v w x")).decoded(SPEECH, TIMED)
+    result = Rescuer(target).looked_after(spared, SPEECH, TIMED, Care(listens=True, rescues=True))
+    assert result.tokens == spared.tokens
     assert not result.rescued
 
 
