@@ -66,6 +66,7 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
     audio_track: int | str | None = None,
     channel: int | str | None = None,
     vad: bool = True,
+    rescue: bool = True,
     threads: int | None = None,
     jobs: int | None = None,
     output_formats: str | Sequence[str] = (),
@@ -102,6 +103,7 @@ def transcribe(  # noqa: PLR0913 - one parameter per option of the command
         audio_track=audio_track,
         channel=channel,
         vad=vad,
+        rescue=rescue,
         threads=threads,
         jobs=jobs,
         engine=engine,
@@ -135,6 +137,7 @@ class Transcriber:
         audio_track: int | str | None = None,
         channel: int | str | None = None,
         vad: bool = True,
+        rescue: bool = True,
         threads: int | None = None,
         jobs: int | None = None,
         engine: str = "local",
@@ -149,7 +152,9 @@ class Transcriber:
         decides whether drafts are used; the first time it is measured, for about 20 s. `language` is a
         Whisper code or an English name, None detects it in each recording; `translate_to` is the language to
         write in, None the one spoken. Windows are taken to follow `hotwords` and `prompt`; those in which
-        nobody speaks are left out, unless `vad` is false. Segments have words with `word_timestamps`.
+        nobody speaks are left out, unless `vad` is false. Windows that repeat themselves, have no end or
+        leave out speech are decoded again, unless `rescue` is false. Segments have words with
+        `word_timestamps`.
         `audio_track` is a number from 1 or a language, None takes the recording's default; `channel` is a
         number from 1, `"left"`, `"right"` or `"mix"`, None takes those in which somebody speaks, and `"each"`
         hears each by itself: segments are in the order of their starts, and have it as their `speaker`.
@@ -176,6 +181,7 @@ class Transcriber:
             audio_track=None if audio_track is None else str(audio_track),
             channel=None if channel is None else str(channel),
             vad=vad,
+            rescue=rescue,
             threads=threads,
             jobs=jobs,
             structured=True,

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from as2d_cli.domain.errors import ModelError
-from as2d_cli.domain.types import SAMPLE_RATE_HZ, Samples, Span, Window, Word
+from as2d_cli.domain.types import SAMPLE_RATE_HZ, Samples, Span, Word
 
 _CHUNK = 512
 """Samples that Silero hears at a time, 32 ms."""
@@ -77,17 +77,17 @@ class SpeechDetector:
                 return True
         return False
 
-    def left_out(self, window: Window, words: Sequence[Word]) -> tuple[Span, ...]:
-        """Return where in the file somebody speaks in a long pause between a window's `words`.
+    def left_out(self, samples: Samples, words: Sequence[Word]) -> tuple[Span, ...]:
+        """Return where in a window somebody speaks in a long pause between its `words`.
 
         Raises `ModelError` if Silero's library cannot be loaded.
         """
         begins = [0.0, *(word.end_s for word in words)]
-        ends = [*(word.start_s for word in words), window.duration_s]
+        ends = [*(word.start_s for word in words), len(samples) / SAMPLE_RATE_HZ]
         return tuple(
-            Span(window.start_s + begin, window.start_s + end, window.channel)
+            Span(begin, end)
             for begin, end in zip(begins, ends, strict=True)
-            if end - begin >= _PAUSE_S and self.hears_speech(_inside(window.samples, begin, end))
+            if end - begin >= _PAUSE_S and self.hears_speech(_inside(samples, begin, end))
         )
 
 

@@ -89,11 +89,11 @@ def _cut(samples: Samples) -> tuple[Samples, Samples]:
     if len(samples) <= _LONGEST:
         return samples, samples[:0]
     latest = min(_LONGEST, len(samples) - _SHORTEST_REST)
-    place = _quietest(samples[: latest + _SPANS_HOPS[-1] * _HOP], latest - _SEARCH, latest)
+    place = quietest_place(samples[: latest + _SPANS_HOPS[-1] * _HOP], latest - _SEARCH, latest)
     return samples[:place].copy(), samples[place:]
 
 
-def _quietest(samples: Samples, earliest: int, latest: int) -> int:
+def quietest_place(samples: Samples, earliest: int, latest: int) -> int:
     """Return the sample from `earliest` to `latest` where a cut does the least harm, preferring late ones.
 
     In steady sound, and in silence, that is the last place.

@@ -47,6 +47,7 @@ class RunOptions:
     channel: str | None = None
     """Number from 1, `left`, `right`, `mix` or `each`; None takes those in which somebody speaks."""
     vad: bool = True
+    rescue: bool = True
     draft_limit: int | None = None
     """Most candidates per step, 0 for no drafts; None leaves it to this device's profile."""
     draft_tokens: int | None = None
@@ -107,6 +108,7 @@ def build_request(options: RunOptions) -> BatchRequest:
         audio_track=track_choice(options.audio_track),
         channel=channel,
         vad=options.vad,
+        rescue=options.rescue,
         threads=usable_threads(options.threads),
         jobs=options.jobs,
         cluster=choose_cluster(options.engine, options.address, options.threads),

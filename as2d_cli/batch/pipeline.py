@@ -23,6 +23,7 @@ from as2d_cli.domain.errors import As2dError, AudioError
 from as2d_cli.domain.types import DecodeStats, Request, Span, Transcript, Window, WindowResult
 from as2d_cli.engine.comparison import Compared
 from as2d_cli.engine.engine import Engine
+from as2d_cli.engine.rescue.care import Care
 from as2d_cli.engine.run.tasks import Guard, WindowOutcome, WindowTask
 from as2d_cli.transcripts.segments import join_texts
 from as2d_cli.transcripts.speakers import segment
@@ -81,6 +82,7 @@ class FileWork:
             target=target,
             drafter=drafter,
             task=request.task,
+            rescued=tuple(place for place, result in self.parts if result.rescued),
         )
 
     def take(
@@ -95,7 +97,7 @@ class FileWork:
         self.silent_windows += silent
         if result.looped or result.unfinished:
             self.warnings.append(_doubt(place, result))
-        self.warnings += map(_left_out, result.left_out)
+        self.warnings += [_left_out(_within(place, gap)) for gap in result.left_out]
 
     def conclude(self) -> None:
         """Add what can be told only of a whole file."""
@@ -113,19 +115,22 @@ class Pipeline:
         *,
         compared: Compared | None = None,
         vad: bool = True,
+        rescue: bool = True,
         guard: Guard | None = None,
         choice: AudioChoice = NO_CHOICE,
     ) -> None:
         """With `compared`, of the same engine, every window goes both ways. What differs is found there.
 
-        With `vad`, windows in which nobody speaks are not decoded, and say nothing. A `guard` decides
-        from window to window whether to draft.
+        With `vad`, windows in which nobody speaks are not decoded, and say nothing; speech without words is
+        looked for. With `rescue`, doubtful windows are decoded again. A `guard` decides from window to window
+        whether to draft.
         """
         self._engine = engine
         self._guard = guard
         self._choice = choice
         self._compared = compared
         self._speech = SpeechDetector() if vad else None
+        self._care = Care(listens=vad, rescues=rescue) if vad or rescue else None
         self._groups = 0
 
     def run(self, sources: Iterable[Path | BinaryIO], request: Request) -> Iterator[FileWork]:
@@ -154,10 +159,10 @@ class Pipeline:
             yield self._concluded(work), None
 
     def decode(self, tasks: Iterable[WindowTask]) -> Iterator[WindowOutcome]:
-        """Decode windows, both ways if they are compared; note speech without words. Raises as `events`."""
+        """Decode windows, both ways if they are compared, and look after their texts. Raises as `events`."""
         compared = self._compared
-        outcomes = compared.run(tasks) if compared else self._engine.run(tasks, guard=self._guard)
-        return map(self._checked, outcomes)
+        tasks = (task if task.request.task == "ask" else replace(task, care=self._care) for task in tasks)
+        return compared.run(tasks) if compared else self._engine.run(tasks, guard=self._guard)
 
     def new_group(self) -> int:
         """Return a number for the windows of another file: what the engine knows of a file goes by it."""
@@ -185,19 +190,6 @@ class Pipeline:
             except AudioError as error:
                 work.error = error
             work.read = True
-
-    def _checked(self, outcome: WindowOutcome) -> WindowOutcome:
-        """Return the outcome with the places where somebody speaks and no word is written.
-
-        Models may end a window's text early. Raises `ModelError` if the speech detector cannot be loaded.
-        """
-        task, result = outcome.task, outcome.result
-        if self._speech is None or result is None or result.is_doubtful or task.known_result is not None:
-            return outcome
-        if task.request.task != "transcribe" or (result.text and not result.words):  # times are not known
-            return outcome
-        left_out = self._speech.left_out(task.window, result.words)
-        return replace(outcome, result=replace(result, left_out=left_out)) if left_out else outcome
 
 
 def known_result(speech: SpeechDetector | None, window: Window) -> WindowResult | None:
@@ -231,6 +223,11 @@ def _doubt(place: Span, result: WindowResult) -> str:
 def _left_out(place: Span) -> str:
     """Return where words may be missing."""
     return f"somebody speaks {_where(place)}, but no word was written: check it"
+
+
+def _within(place: Span, gap: Span) -> Span:
+    """Return where in the file a stretch of a window is."""
+    return Span(place.start_s + gap.start_s, place.start_s + gap.end_s, place.channel)
 
 
 def _where(place: Span) -> str:

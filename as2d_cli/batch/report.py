@@ -62,7 +62,9 @@ class RunReport:
     silent_windows: int = 0
     """Windows without speech, which were not decoded."""
     doubtful_windows: int = 0
-    """Windows whose text repeats itself or has no end."""
+    """Windows whose text repeats itself, has no end or leaves out speech."""
+    rescued_windows: int = 0
+    """Windows for which a second decoding gave a better text."""
     wall_s: float = 0.0
     """From the first window handed out to the last file written; under compare, but on a cluster, decoding
     with drafts only."""
@@ -96,6 +98,7 @@ class RunReport:
         self.stats += result.stats
         self.silent_windows += silent
         self.doubtful_windows += result.is_doubtful
+        self.rescued_windows += result.rescued
         if self.plan is not None and self.plan.plain is not None and not silent:
             self.predicted_plain_s += self.plan.plain.window_s(result.stats)
 
@@ -116,6 +119,7 @@ class RunReport:
             "encode": self.stats.encode_s,
             "verify": self.stats.verify_s,
             "control": self.stats.control_s,
+            "rescue": self.stats.rescue_s,
         }
         engine_s = self._engine_s
         shares = {name: seconds / engine_s if engine_s else 0.0 for name, seconds in parts.items()}
@@ -186,6 +190,7 @@ class RunReport:
             "audio_s": _rounded(self.audio_s),
             "silent_windows": self.silent_windows,
             "doubtful_windows": self.doubtful_windows,
+            "rescued_windows": self.rescued_windows,
             "wall_s": _rounded(self.wall_s),
             "load_s": _rounded(self.load_s),
             "engines": self.engines,

@@ -82,6 +82,8 @@ class BatchRequest:
     """What to hear of each file, as in `AudioChoice`."""
     vad: bool = True
     """Whether windows in which nobody speaks are left out."""
+    rescue: bool = True
+    """Whether doubtful windows are decoded again."""
     threads: int = field(default_factory=usable_cpus)
     """Of all targets together; a drafter has one."""
     jobs: int | None = None

@@ -221,7 +221,14 @@ def open_session(asked: BatchRequest, display: Display) -> Iterator[Session]:
         plan = models.choose_plan()
         guard = guard_of(plan)
         compared = Compared(engine) if asked.compares else None
-        pipeline = Pipeline(engine, compared=compared, vad=asked.vad, guard=guard, choice=asked.audio_choice)
+        pipeline = Pipeline(
+            engine,
+            compared=compared,
+            vad=asked.vad,
+            rescue=asked.rescue,
+            guard=guard,
+            choice=asked.audio_choice,
+        )
         load_s = time.perf_counter() - models.began
         is_doubted = guard is not None and is_stored  # what was measured just now is not yet doubted
         watch = LoadWatch((os.getpid(),)) if is_doubted else None  # it reads all of /proc

@@ -155,6 +155,17 @@ class Target(Protocol):
         """
 
 
+@runtime_checkable
+class CarefulTarget(Target, Protocol):
+    """A target whose `open` takes less time over some windows than would be safe without a second look."""
+
+    def open_carefully(self, features: Features, request: Request) -> TargetSession | None:
+        """Open a window whose text is in doubt; None where `open` spares nothing.
+
+        It is what `open` would be without any savings: texts that nobody looks after are made by it, too.
+        """
+
+
 class Drafter(Protocol):
     """A loaded drafter. It sees the audio and the request, never the target's text."""
 

@@ -193,7 +193,9 @@ class DecodeStats:
     control_s: float = 0.0
     """Alignment, budget control and bookkeeping between the passes."""
     wall_s: float = 0.0
-    """Target worker time from job received to result sent."""
+    """Target worker time from job received to the end of the window's first decoding."""
+    rescue_s: float = 0.0
+    """Target worker time after that: doubtful windows are decoded again."""
 
     def __add__(self, other: DecodeStats) -> DecodeStats:
         """Field-wise sum; ratios must be taken from sums, never averaged."""
@@ -242,7 +244,9 @@ class WindowResult:
     unfinished: bool = False
     """Whether it reached the model's limit before its end."""
     left_out: tuple[Span, ...] = ()
-    """Where in the file somebody speaks and no word was written, as far as times of words are known."""
+    """Where in the window somebody speaks and no word was written, as far as times of words are known."""
+    rescued: bool = False
+    """Whether a second decoding gave a better text, or a part of it."""
     trace: WindowTrace | None = None
     """How it came about, if that was asked for."""
 
@@ -263,6 +267,8 @@ class Transcript:
     target: str
     drafter: str | None
     task: Task = "transcribe"
+    rescued: tuple[Span, ...] = ()
+    """Windows for which a second decoding gave a better text."""
     cues: tuple[Segment, ...] | None = None
     """The segments as subtitles show them, lines apart by newlines; None: as they are, on one line."""
     highlights_words: bool = False

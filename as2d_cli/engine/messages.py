@@ -13,6 +13,7 @@ from as2d_cli.decoding.protocols import DrafterSpec, TargetSpec
 from as2d_cli.domain.errors import As2dError
 from as2d_cli.domain.types import Request, WindowResult
 from as2d_cli.engine.measure import DraftCosts, TargetCosts
+from as2d_cli.engine.rescue.care import Care
 from as2d_cli.engine.slots import SlotLayout
 from as2d_cli.models.registry import ModelEntry
 
@@ -72,6 +73,10 @@ class Job:
     """Whether its time line is wanted."""
     index: int = 0
     """Place of the window in its group."""
+    care: Care | None = None
+    """What is done about its text if that is doubtful; None: nothing. The slot then has its audio."""
+    n_samples: int = 0
+    """Length of that."""
 
 
 @dataclass(frozen=True, slots=True)

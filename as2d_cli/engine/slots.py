@@ -23,13 +23,14 @@ import numpy as np
 
 from as2d_cli.decoding import DraftStream
 from as2d_cli.domain.errors import ModelError
-from as2d_cli.domain.types import Features, FeatureSpec
+from as2d_cli.domain.types import NOTHING_HEARD, SAMPLE_RATE_HZ, WINDOW_S, Features, FeatureSpec, Samples
 from as2d_cli.system.spawning import is_alive
 
 DRAFT_CAPACITY = 1024
 """Draft tokens per window, over twice Whisper's longest text; cutting a longer draft costs speed only."""
 
 _ALIGNMENT = 64
+_SAMPLES_BYTES = 4 * int(WINDOW_S * SAMPLE_RATE_HZ)
 _PREFIX = "as2d-"
 _OF_TARGET = "-target"
 _LINUX = Path("/dev/shm")
@@ -66,7 +67,7 @@ class Slots:
         self.layout = layout
         sizes = {"": layout.count * layout.slot_bytes}
         if not of_drafter:
-            sizes[_OF_TARGET] = layout.count * _bytes_of(layout.target) or 1  # none may be empty
+            sizes[_OF_TARGET] = layout.count * _target_bytes(layout) or 1  # none may be empty
         if name is None:
             sweep_memory()
             self._memories = _created(sizes)
@@ -94,6 +95,17 @@ class Slots:
             # No array over the memory: the traceback of whoever is stopped here would hold it, open for good.
             memory[start : start + _size(spec)] = content
 
+    def put_samples(self, slot: int, samples: Samples) -> None:
+        """Copy a window's audio to the target, for second decodings of parts of it."""
+        content = np.asarray(samples, np.float32).tobytes()
+        start = slot * _target_bytes(self.layout) + _bytes_of(self.layout.target)
+        self._buffers[1][start : start + len(content)] = content
+
+    def take_samples(self, slot: int, count: int) -> Samples:
+        """Return a copy of a slot's first `count` samples; valid as `take` is."""
+        start = slot * _target_bytes(self.layout) + _bytes_of(self.layout.target)
+        return np.array(np.frombuffer(self._buffers[1], np.float32, count, start))
+
     def take(self, slot: int, spec: FeatureSpec) -> Features:
         """Return a copy of a slot's features; valid if the slot's epoch is still the window's."""
         memory, start = self._places(slot, spec)[0]
@@ -103,7 +115,7 @@ class Slots:
         """Return where features begin, the target's first."""
         places = []
         if spec == self.layout.target and len(self._buffers) > 1:
-            places.append((self._buffers[1], slot * _bytes_of(spec)))
+            places.append((self._buffers[1], slot * _target_bytes(self.layout)))
         if spec == self.layout.drafter:
             start = slot * self.layout.slot_bytes + DraftStream.bytes_needed(DRAFT_CAPACITY)
             places.append((self._buffers[0], start))
@@ -180,6 +192,11 @@ def unlink_own() -> None:
 
 def _size(spec: FeatureSpec) -> int:
     return 4 * spec.n_mels * spec.n_frames
+
+
+def _target_bytes(layout: SlotLayout) -> int:
+    """Return the bytes of a slot in the memory that the target alone maps: features, then the audio."""
+    return _bytes_of(layout.target) + _SAMPLES_BYTES if layout.target != NOTHING_HEARD else 0
 
 
 def _bytes_of(spec: FeatureSpec) -> int:

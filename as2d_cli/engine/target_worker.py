@@ -37,6 +37,8 @@ from as2d_cli.engine.messages import (
     Progress,
     TargetReady,
 )
+from as2d_cli.engine.rescue.care import Care
+from as2d_cli.engine.rescue.rescue import Rescuer, opened
 from as2d_cli.engine.results import Course, conclude, trace
 from as2d_cli.engine.slots import Slots
 from as2d_cli.engine.worker import jobs, plugin_errors, serving
@@ -86,22 +88,40 @@ class TargetWorker:
         self._inner_failed = False
         self._policies: dict[str, Policy] = {}
         self._language = FileLanguage()
+        self._rescuer = Rescuer(target)
 
     def decode(self, job: Job, pipe: Connection) -> WindowResult:
         """Decode one window. Raises `DecodeError` or `ModelError`."""
         began = time.perf_counter()
         features = self._slots.take(job.slot, self._target.spec.features)
-        session = self._target.open(features, self._language.request(job))
+        request = self._request(job)
+        is_looked_after = job.care is not None and job.care.rescues
+        session = opened(self._target, features, request, carefully=not is_looked_after)
         self._language.note(job, session.language)
         encoded = time.perf_counter()
         draft = self._inner_draft(self._inner, job, session, pipe) if self._inner else self._draft(job)
         steps = list(self._steps(session, draft, job, pipe))
         draft.cancel()  # what is left of it is of no use any more
-        result = conclude(self._target, session, job.request, steps, Course(job.duration_s, began, encoded))
+        result = conclude(self._target, session, request, steps, Course(job.duration_s, began, encoded))
+        result = replace(result, stats=replace(result.stats, drafted=draft.snapshot()))
+        if job.traced:
+            result = replace(result, trace=trace(session, draft, steps, began))
+        if job.care is not None:
+            result = self._looked_after(result, job, request, job.care)
         if self._inner:
             self._inner.remember((job.group, job.index), result.tokens)
-        result = replace(result, stats=replace(result.stats, drafted=draft.snapshot()))
-        return replace(result, trace=trace(session, draft, steps, began)) if job.traced else result
+        return result
+
+    def _request(self, job: Job) -> Request:
+        """Return the request for a window, with times of words where speech without words is looked for."""
+        request = self._language.request(job)
+        return replace(request, word_times=True) if job.care and job.care.listens else request
+
+    def _looked_after(self, first: WindowResult, job: Job, request: Request, care: Care) -> WindowResult:
+        """Return the better text of a window, and its words if those were asked for."""
+        samples = self._slots.take_samples(job.slot, job.n_samples)
+        result = self._rescuer.looked_after(first, samples, request, care)
+        return result if job.request.word_times else replace(result, words=())
 
     def _draft(self, job: Job) -> DraftReader:
         if not job.drafted:

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from as2d_cli.domain.types import Segment, Transcript, Word
+from as2d_cli.domain.types import Segment, Span, Transcript, Word
 from as2d_cli.transcripts.ass import write_ass
 from as2d_cli.transcripts.cues import spoken, subtitles, whole_lines
 from as2d_cli.transcripts.speakers import turns
@@ -190,6 +190,7 @@ def document(transcript: Transcript) -> dict[str, Any]:
         "task": transcript.task,
         "model": transcript.target,
         "drafter": transcript.drafter,
+        "rescued": [_place(span) for span in transcript.rescued],
         "segments": [_segment(number, segment) for number, segment in enumerate(transcript.segments)],
     }
 
@@ -213,6 +214,12 @@ def _segment(number: int, segment: Segment) -> dict[str, Any]:
     if segment.words:
         fields["words"] = [_word(word) for word in segment.words]
     return fields
+
+
+def _place(span: Span) -> dict[str, Any]:
+    """Return where a window is, and in which channel where these are heard apart."""
+    channel = {} if span.channel is None else {"channel": span.channel}
+    return {"start": _rounded(span.start_s), "end": _rounded(span.end_s), **channel}
 
 
 def _word(word: Word) -> dict[str, Any]:

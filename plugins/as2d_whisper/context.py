@@ -1,5 +1,7 @@
 """How much of a window the encoder sees: always 30 s, as in training, or only as far as it is filled.
 
+With `auto` it is only as far, and all of it where the text is in doubt (docs/decisions/0017-rescue.md).
+
 Encoding costs by length, and most of a short window is padding. Whisper was never trained without it, so
 the text is not always that of the full context (docs/decisions/0011-fitted-context.md).
 """
@@ -26,7 +28,9 @@ def read_context(entry: ModelEntry, default: Context) -> Context:
     """Return the model's option `context`. Raises `ModelError` for one that does not exist."""
     given = entry.options.get("context", default)
     if given not in get_args(Context):
-        raise ModelError(f"model {entry.name!r}: option context is {given!r}", 'it can be "full" or "fitted"')
+        raise ModelError(
+            f"model {entry.name!r}: option context is {given!r}", 'it can be "auto", "full" or "fitted"'
+        )
     return cast(Context, given)
 
 

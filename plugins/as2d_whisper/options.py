@@ -12,10 +12,10 @@ BACKEND = ModelOption(
     help="The engine the model runs on: openvino on x86 processors with VNNI, mnn elsewhere.",
     refusal="runs on one engine only",
 )
-Context = Literal["full", "fitted"]
+Context = Literal["auto", "full", "fitted"]
 CONTEXT = ModelOption(
     choices=get_args(Context),
     help="How much of a window the model takes in: always 30 s, or as much as there is audio, which is"
-    " faster on short files but not always the same text.",
+    " faster on short files but not always the same text; auto: 30 s where such a text is in doubt.",
     refusal="has only one context",
 )

@@ -56,6 +56,15 @@ class WhisperTarget:
         heard = fit(features, self._context, self._model.facts.d_model)
         return WhisperSession(self._model, self._rules, heard, request)
 
+    def open_carefully(self, features: Features, request: Request) -> WhisperSession | None:
+        """Open a window with the full context where `auto` has a shorter one. Raises `ModelError`."""
+        if (
+            self._context != "auto"
+            or fit(features, "auto", self._model.facts.d_model).shape == features.shape
+        ):
+            return None
+        return WhisperSession(self._model, self._rules, features, request)
+
 
 class WhisperSession:
     """One window: encoder output, key/value cache, prompt."""

@@ -185,17 +185,51 @@ def test_speech_of_which_no_word_was_written_is_told_of_with_its_time(sound, tmp
     brief = model("speaker", heard_to=0.5)
     path = sound("long.wav", 40)
     with Engine(EngineSettings(brief, None)) as engine:
-        (work,) = Pipeline(engine).run([path], Request(word_times=True))
-        (untimed,) = Pipeline(engine).run([path], Request())
-        (translated,) = Pipeline(engine).run([path], Request(task="translate", word_times=True))
-        (unheard,) = Pipeline(engine, vad=False).run([path], Request(word_times=True))
-    assert work.warnings == [
-        f"somebody speaks from {(span.start_s + span.end_s) / 2:.1f} s to {span.end_s:.1f} s, "
-        "but no word was written: check it"
-        for span, _ in work.parts
-    ]
+        pipeline = Pipeline(engine, rescue=False)
+        (work,) = pipeline.run([path], Request(word_times=True))
+        (untimed,) = pipeline.run([path], Request())
+        (translated,) = pipeline.run([path], Request("translate", "de", word_times=True))
+        (unheard,) = Pipeline(engine, vad=False, rescue=False).run([path], Request(word_times=True))
+    assert (
+        work.warnings
+        == untimed.warnings
+        == [
+            f"somebody speaks from {(span.start_s + span.end_s) / 2:.1f} s to {span.end_s:.1f} s, "
+            "but no word was written: check it"
+            for span, _ in work.parts
+        ]
+    )
     assert all(result.is_doubtful for _, result in work.parts)
-    assert untimed.warnings == translated.warnings == unheard.warnings == []
+    assert not any(result.rescued for _, result in work.parts)
+    assert translated.warnings == unheard.warnings == []
+
+
+@pytest.mark.parametrize("request_", [Request(), Request(word_times=True)])
+def test_speech_of_which_no_word_was_written_is_decoded_again(sound, request_):
+    brief = model("speaker", heard_to=0.5)
+    with Engine(EngineSettings(brief, None)) as engine:
+        (bare,) = Pipeline(engine, rescue=False).run([sound("long.wav", 40)], request_)
+        (work,) = Pipeline(engine).run([sound("long.wav", 40)], request_)
+    assert work.warnings == []
+    assert all(result.rescued for _, result in work.parts)
+    for (_, first), (place, whole) in zip(bare.parts, work.parts, strict=True):
+        assert whole.text.startswith(first.text)
+        assert len(whole.text.split()) > 20
+        assert whole.stats.tokens == first.stats.tokens, "the cost of drafts is that of first decodings"
+        assert whole.stats.rescue_s > 0
+        assert all(word.end_s <= place.end_s - place.start_s for word in whole.words)
+    transcript = work.transcript(request_, "speaker", None)
+    assert transcript.rescued == tuple(span for span, _ in work.parts)
+
+
+def test_what_is_decoded_again_is_the_same_with_drafts_and_without(sound):
+    pair = EngineSettings(model("speaker", heard_to=0.5), model("hearer", error_rate=0.2))
+    with Engine(pair) as engine:
+        both = Compared(engine)
+        (work,) = Pipeline(engine, compared=both).run([sound("long.wav", 70)], Request())
+    assert any(result.stats.proposed for _, result in work.parts)
+    assert all(result.rescued for _, result in work.parts)
+    assert both.found.identical == both.found.windows == len(work.parts)
 
 
 def test_without_voice_detection_every_window_is_decoded(engine, tmp_path):

@@ -11,13 +11,27 @@ from as2d_cli.engine.comparison import Comparison
 from as2d_cli.profile.run_costs import DraftSums
 
 STATS = DecodeStats(
-    tokens=100, steps=25, proposed=120, accepted=75, drafted=130, encode_s=2.0, verify_s=4.0, control_s=0.5
+    tokens=100,
+    steps=25,
+    proposed=120,
+    accepted=75,
+    drafted=130,
+    encode_s=2.0,
+    verify_s=4.0,
+    control_s=0.5,
+    rescue_s=1.0,
 )
 RUN = RunReport("base", "tiny", files=3, done=3, audio_s=60.0, wall_s=10.0, load_s=1.5, stats=STATS)
 
 
 def test_time_shares_add_up_to_the_wall_time():
-    assert RUN.shares == {"encode": 0.2, "verify": 0.4, "control": 0.05, "wait": pytest.approx(0.35)}
+    assert RUN.shares == {
+        "encode": 0.2,
+        "verify": 0.4,
+        "control": 0.05,
+        "rescue": 0.1,
+        "wait": pytest.approx(0.25),
+    }
     assert sum(RUN.shares.values()) == pytest.approx(1)
 
 

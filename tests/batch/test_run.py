@@ -264,7 +264,7 @@ def test_only_what_decides_the_text_of_a_file_makes_it_stale(scripted, sound):
     assert stale(word_timestamps=True) == {"json"}
     assert stale(translate_to="en") == {"txt", "json", "srt"}
     assert stale(language="de") == stale(prompt="x") == {"txt", "json", "srt"}
-    assert stale(audio_track="2") == stale(channel="mix") == {"txt", "json", "srt"}
+    assert stale(audio_track="2") == stale(channel="mix") == stale(rescue=False) == {"txt", "json", "srt"}
     assert stale(target=registry.model("hearer")) == {"txt", "json", "srt"}
     decided = {
         "asks",
@@ -280,6 +280,7 @@ def test_only_what_decides_the_text_of_a_file_makes_it_stale(scripted, sound):
         "audio_track",
         "channel",
         "vad",
+        "rescue",
     }
     assert {field.name for field in fields(BatchRequest)} <= set(without) | decided, (
         "decide on the new option"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from as2d_cli.domain.types import Segment, Transcript, Word
+from as2d_cli.domain.types import Segment, Span, Transcript, Word
 from as2d_cli.transcripts.formats import FORMATS, clock, format_time
 
 TRANSCRIPT = Transcript(
@@ -64,10 +64,19 @@ def test_no_speech_gives_valid_empty_files(name, text):
     assert FORMATS[name](EMPTY) == text
 
 
+def test_json_says_which_windows_were_decoded_again():
+    rescued = replace(TRANSCRIPT, rescued=(Span(0.0, 27.5), Span(3.0, 30.0, 2)))
+    assert json.loads(FORMATS["json"](rescued))["rescued"] == [
+        {"start": 0.0, "end": 27.5},
+        {"start": 3.0, "end": 30.0, "channel": 2},
+    ]
+
+
 def test_json_has_whispers_keys_and_more():
     document = json.loads(FORMATS["json"](TRANSCRIPT))
     assert list(document) == [
-        *("schema_version", "text", "language", "duration", "task", "model", "drafter", "segments"),
+        *("schema_version", "text", "language", "duration", "task", "model", "drafter", "rescued"),
+        "segments",
     ]
     assert document["model"] == "whisper-base"
     assert document["drafter"] is None

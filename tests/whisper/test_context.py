@@ -58,12 +58,27 @@ def test_a_fitted_context_writes_the_same_words_of_clear_speech_at_the_same_time
     assert max(apart) <= 0.4
 
 
+def test_an_automatic_context_is_fitted_and_full_where_care_is_taken(base, base_folder, features):
+    target = WhisperTarget(base_folder, threads=1, context="auto")
+    short = features("jfk.flac", base.spec.features)
+    assert _positions(target.open(short, ENGLISH)) == 832
+    assert _positions(target.open_carefully(short, ENGLISH)) == 1500
+    long = np.tile(short[:, :1000], 3)
+    assert _positions(target.open(long, ENGLISH)) == 1500
+    assert target.open_carefully(long, ENGLISH) is None
+    assert base.open_carefully(short, ENGLISH) is None
+
+
+def _positions(session):
+    rows = session._model.decode(session._audio, session._cache, session.prompt[-1:])
+    return rows.alignment.shape[1]
+
+
 def test_a_fitted_context_is_that_much_shorter(fitted, drafter, features):
     window = features("jfk.flac", fitted.spec.features)
     for model, positions in ((fitted, 832), (drafter, 1024)):  # of 20 ms: 11 s and 5 or 9 s, in steps
         session = model.open(window, ENGLISH)
-        rows = session._model.decode(session._audio, session._cache, session.prompt[-1:])
-        assert rows.alignment.shape[1] == positions
+        assert _positions(session) == positions
 
 
 @pytest.mark.parametrize("name", ["LJ001-0002.flac", "fleurs-de-004.ogg"])

@@ -127,6 +127,10 @@ class SpeechOptions(Options):
     vad: Annotated[
         bool, _switch("vad", "Leave out windows in which nobody speaks; models invent text for them.")
     ] = True
+    rescue: Annotated[
+        bool,
+        _switch("rescue", "Decode windows again that repeat themselves, have no end or leave out speech."),
+    ] = True
 
 
 @dataclass(frozen=True, kw_only=True)

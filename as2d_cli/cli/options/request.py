@@ -51,6 +51,7 @@ def read_options(options: BatchOptions) -> RunOptions:
         audio_track=options.audio_track,
         channel=options.channel,
         vad=options.vad,
+        rescue=options.rescue,
         draft_limit=draft_limit(options),
         draft_tokens=draft_tokens(options),
         memory_limit_bytes=None if options.memory_limit is None else _bytes(options.memory_limit),

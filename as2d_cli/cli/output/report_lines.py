@@ -10,17 +10,22 @@ _FAR_APART = 1.3
 """Factor between prediction and measurement that is told of."""
 
 
+_SHOWN_SHARE = 0.005
+"""Share of the time that rescue takes at least where it did anything."""
+
+
 def lines_of(report: RunReport) -> list[str]:
     """Return the report as text, an ending in doubt last so that it is seen."""
     lines = [_files(report)]
     if report.stats.steps:
-        shares = ", ".join(f"{name} {share:.0%}" for name, share in report.shares.items())
-        lines += [_speed(report), _decoding(report), f"time: {shares}"]
+        lines += [_speed(report), _decoding(report), _time(report)]
     if report.plan is not None:
         lines += [_plan(report, report.plan), *_doubts(report)]
     lines += map(_node, report.nodes)
     if report.silent_windows:
         lines.append(f"{_count(report.silent_windows, 'window')} without speech not decoded")
+    if report.rescued_windows:
+        lines.append(f"rescued: {_count(report.rescued_windows, 'window')}")
     if report.doubtful_windows:
         count = _count(report.doubtful_windows, "window")
         lines.append(f"{count} in a loop, without an end or with words missing: see the warnings")
@@ -36,6 +41,14 @@ def _files(report: RunReport) -> str:
     parts += [f"{report.failed} failed"] if report.failed else []
     parts += ["stopped at the first failure"] if report.stopped else []
     return ("interrupted: " if report.interrupted else "") + ", ".join(parts)
+
+
+def _time(report: RunReport) -> str:
+    """Return what the time went to. Most runs rescue nothing."""
+    shown = [
+        (name, share) for name, share in report.shares.items() if name != "rescue" or share > _SHOWN_SHARE
+    ]
+    return f"time: {', '.join(f'{name} {share:.0%}' for name, share in shown)}"
 
 
 def _speed(report: RunReport) -> str:

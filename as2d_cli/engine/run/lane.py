@@ -85,10 +85,14 @@ class Lane:
             decode=task.decode or self._ledger.decode,
             traced=task.traced,
             index=task.window.index,
+            care=task.care,
+            n_samples=len(task.window.samples),
         )
         pair.slots.stream(slot).reset(job.epoch)
         for spec in pair.slots.layout.specs if job.drafted else (pair.target_spec.features,):
             pair.slots.put(slot, spec, log_mel(task.window.samples, spec))
+        if job.care is not None:
+            pair.slots.put_samples(slot, task.window.samples)
         if job.drafted:
             self._awaiting_draft.append(job)
             self._ask_for_drafts(job)

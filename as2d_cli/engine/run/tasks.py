@@ -8,6 +8,7 @@ from typing import Protocol
 from as2d_cli.domain.errors import As2dError
 from as2d_cli.domain.types import DecodeStats, Request, Window, WindowResult
 from as2d_cli.engine.messages import DecodeSettings, Job
+from as2d_cli.engine.rescue.care import Care
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,6 +24,8 @@ class WindowTask:
     """How to decode it; None: as the engine's settings say."""
     traced: bool = False
     """Whether its time line is wanted."""
+    care: Care | None = None
+    """What is done about its text if that is doubtful; None: nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

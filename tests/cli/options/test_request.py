@@ -109,6 +109,7 @@ OPTIONS = {  # another value of each, and whether older outputs are then out of 
     "prompt": ("about", COUNTS),
     "hotwords": ("Añb", COUNTS),
     "vad": (False, COUNTS),
+    "rescue": (False, COUNTS),
     "budget": ("3", DOES_NOT_COUNT),
     "draft_tokens": ("3", DOES_NOT_COUNT),
     "memory_limit": ("600MB", DOES_NOT_COUNT),

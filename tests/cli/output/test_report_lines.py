@@ -33,6 +33,12 @@ def test_the_lines_say_what_was_done_and_how_fast():
     ]
 
 
+def test_windows_that_were_decoded_again_are_counted_and_their_time_is_told():
+    lines = lines_of(replace(RUN, rescued_windows=2, stats=replace(STATS, rescue_s=1.0)))
+    assert "rescued: 2 windows" in lines
+    assert "time: encode 20%, verify 40%, control 5%, rescue 10%, wait 25%" in lines
+
+
 def test_failures_skips_and_interruption_are_in_the_first_line():
     report = RunReport("base", None, files=5, done=1, skipped=1, failed=2, interrupted=True)
     assert lines_of(report) == ["interrupted: 1 of 5 files done, 1 skipped, 2 failed"]

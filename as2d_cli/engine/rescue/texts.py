@@ -1,0 +1,47 @@
+"""Puts the texts of several decodings of one window together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from as2d_cli.decoding.protocols import Target
+from as2d_cli.decoding.repetition import has_loop
+from as2d_cli.domain.types import Span, WindowResult, Word
+from as2d_cli.system.printable import spoken
+
+
+def joined(target: Target, parts: Sequence[tuple[float, WindowResult]], like: WindowResult) -> WindowResult:
+    """Return `like` with the texts of `parts`, each with its start in the window, for its own."""
+    end = target.spec.end_id
+    text = tuple(token for _, part in parts for token in part.tokens if token != end)
+    unfinished = any(part.unfinished for _, part in parts)
+    return replace(
+        like,
+        text=spoken(target.tokenizer.decode_bytes(text).decode("utf-8", "ignore")),
+        tokens=text if unfinished else (*text, end),
+        words=tuple(word for start_s, part in parts for word in _moved(part.words, start_s)),
+        looped=any(part.looped for _, part in parts) or has_loop(text),
+        unfinished=unfinished,
+    )
+
+
+def replaced(target: Target, whole: WindowResult, place: Span, part: WindowResult) -> WindowResult:
+    """Return `whole` with `part` for the words at `place`, within the window."""
+    before = [word for word in whole.words if word.end_s <= place.start_s]
+    after = [word for word in whole.words if word.start_s >= place.end_s]
+    parts = [(0.0, _of_words(before)), (place.start_s, part), (0.0, _of_words(after))]
+    return joined(target, parts, whole)
+
+
+def words_at(result: WindowResult, place: Span) -> list[Word]:
+    """Return the words at `place`, within the window: those that `replaced` would replace."""
+    return [word for word in result.words if word.end_s > place.start_s and word.start_s < place.end_s]
+
+
+def _of_words(words: Sequence[Word]) -> WindowResult:
+    return WindowResult("", tuple(token for word in words for token in word.tokens), None, tuple(words))
+
+
+def _moved(words: Sequence[Word], by_s: float) -> list[Word]:
+    return [replace(word, start_s=word.start_s + by_s, end_s=word.end_s + by_s) for word in words]
