@@ -17,6 +17,7 @@ from as2d_cli.domain.languages import AUTO, language_code
 from as2d_cli.engine.messages import DecodeSettings
 from as2d_cli.models.options import declared_options, with_options
 from as2d_cli.models.registry import load_registry
+from as2d_cli.profile.plan import QUANTILE
 from as2d_cli.system.device import usable_threads
 from as2d_cli.system.toml import suggestion
 from as2d_cli.transcripts.formats import FORMATS, HIGHLIGHTING, SUBTITLES
@@ -52,6 +53,7 @@ class RunOptions:
     """Most candidates per step, 0 for no drafts; None leaves it to this device's profile."""
     draft_tokens: int | None = None
     """Candidates in every step; None lets the controller choose."""
+    latency_quantile: float = QUANTILE
     memory_limit_bytes: int | None = None
     compare: bool = False
     threads: int | None = None
@@ -96,6 +98,7 @@ def build_request(options: RunOptions) -> BatchRequest:
         drafter=None if options.draft_limit == 0 else drafter,
         auto_budget=options.leaves_drafts_open,
         others=registry.others_of(target, drafter),
+        latency_quantile=_quantile(options.latency_quantile),
         memory_limit_bytes=options.memory_limit_bytes,
         language=language_code(options.language),
         translate_to=to,
@@ -131,6 +134,12 @@ def with_outputs(
         folder=None if output_dir is None else output_folder(output_dir),
         overwrite=overwrite,
     )
+
+
+def _quantile(share: float) -> float:
+    if not 0 < share < 1:
+        raise RequestError(f"--latency-quantile cannot be {share:g}", "give a share between 0 and 1, as 0.9")
+    return share
 
 
 def _language_to_write(text: str | None) -> str | None:
@@ -241,6 +250,10 @@ def _refuse_idle_drafting(options: RunOptions, request: BatchRequest) -> None:
             raise RequestError(
                 f"{_flag(name)} does nothing without a drafter{unable}", "choose one with --drafter"
             )
+    if "latency_quantile" in options.given and not request.auto_budget:
+        raise RequestError(
+            "--latency-quantile does nothing where drafts are chosen", "leave out --drafter and --budget"
+        )
     if "memory_limit" in options.given and not request.auto_budget:
         raise RequestError(
             "--memory-limit does nothing where drafts are not chosen by this device's profile",

@@ -25,6 +25,7 @@ from as2d_cli.engine.comparison import Compared
 from as2d_cli.engine.engine import Engine
 from as2d_cli.engine.rescue.care import Care
 from as2d_cli.engine.run.tasks import Guard, WindowOutcome, WindowTask
+from as2d_cli.profile.seen import Sightings
 from as2d_cli.transcripts.segments import join_texts
 from as2d_cli.transcripts.speakers import segment
 
@@ -130,6 +131,8 @@ class Pipeline:
         self._choice = choice
         self._compared = compared
         self._speech = SpeechDetector() if vad else None
+        self.sightings = Sightings()
+        """What was seen of the drafter so far."""
         self._care = Care(listens=vad, rescues=rescue) if vad or rescue else None
         self._groups = 0
 
@@ -162,7 +165,12 @@ class Pipeline:
         """Decode windows, both ways if they are compared, and look after their texts. Raises as `events`."""
         compared = self._compared
         tasks = (task if task.request.task == "ask" else replace(task, care=self._care) for task in tasks)
-        return compared.run(tasks) if compared else self._engine.run(tasks, guard=self._guard)
+        outcomes = compared.run(tasks) if compared else self._engine.run(tasks, guard=self._guard)
+        for outcome in outcomes:
+            if outcome.result is not None and outcome.task.known_result is None:
+                task = outcome.task
+                self.sightings.add(task.request, outcome.result, task.window.duration_s)
+            yield outcome
 
     def new_group(self) -> int:
         """Return a number for the windows of another file: what the engine knows of a file goes by it."""

@@ -206,6 +206,7 @@ class RunReport:
 def stats_dict(stats: DecodeStats) -> dict[str, Any]:
     """Return decode statistics as plain values, ratios included, for JSON."""
     values = {**asdict(stats), "tokens_per_step": stats.tokens_per_step, "acceptance": stats.acceptance}
+    del values["trials"], values["right"]  # for the choice of drafts, not for people
     return {name: _rounded(value) for name, value in values.items()}
 
 

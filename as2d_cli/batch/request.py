@@ -12,6 +12,7 @@ from as2d_cli.domain.types import Request, Task
 from as2d_cli.engine.messages import DecodeSettings
 from as2d_cli.models import loader, weights
 from as2d_cli.models.registry import ModelEntry
+from as2d_cli.profile.plan import QUANTILE
 from as2d_cli.system.device import usable_cpus
 from as2d_cli.transcripts.formats import SCHEMA_VERSION, SUBTITLES
 from as2d_cli.transcripts.subtitles import Layout
@@ -24,7 +25,7 @@ _WITHOUT_INFLUENCE = frozenset(
     {
         *("inputs", "asks", "folder", "overwrite", "fail_fast"),
         *("drafter", "compare", "threads", "jobs", "decode", "auto_budget"),
-        *("others", "memory_limit_bytes", "cluster"),
+        *("others", "latency_quantile", "memory_limit_bytes", "cluster"),
         *("target", "timed", "word_timestamps", "formats", "layout"),
     }
 )
@@ -73,6 +74,8 @@ class BatchRequest:
     compare: bool = False
     auto_budget: bool = False
     """Whether this device's profile decides if the drafter is used, and how much."""
+    latency_quantile: float = QUANTILE
+    """Share of windows that drafts must not make slower to be chosen."""
     others: tuple[ModelEntry, ...] = ()
     """Further drafters of this target, used where this device's profile says that they are better."""
     memory_limit_bytes: int | None = None

@@ -27,6 +27,7 @@ from as2d_cli.profile.guard import DraftGuard, guard_of
 from as2d_cli.profile.machine_load import LoadWatch
 from as2d_cli.profile.plan import DraftPlan
 from as2d_cli.profile.run_costs import DraftSums
+from as2d_cli.profile.store import USUAL_WINDOWS, Work
 from as2d_cli.profile.write_back import write_back
 from as2d_cli.system.device import free_memory_bytes
 
@@ -48,9 +49,9 @@ class Models:
     memory_limit_bytes: int | None = None
     decode: DecodeSettings = field(default_factory=DecodeSettings)
     jobs: int | None = 1
-    """How many targets share the windows; None: as many as pay for `windows`."""
-    windows: int = 1
-    """How many there are to decode, at least."""
+    """How many targets share the windows; None: as many as pay for `work`."""
+    work: Work = field(default_factory=Work)
+    """What there is to do."""
 
 
 @dataclass(slots=True)
@@ -93,7 +94,7 @@ def load_models(models: Models, display: Display) -> Iterator[LoadedModels]:
     plan = choice = None
     if models.auto_budget:
         others = _in_cache(models.others)
-        choice = DraftChoice(settings, others, models.memory_limit_bytes, display.note)
+        choice = DraftChoice(settings, others, models.memory_limit_bytes, models.work, display.note)
         settings, plan = choice.by_profiles()
     if (pairs := _pairs(models, settings, plan)) > 1:
         settings, plan = _side_by_side(models, settings, plan, pairs)
@@ -114,7 +115,7 @@ def _pairs(models: Models, settings: EngineSettings, plan: DraftPlan | None) -> 
         return 1
     free = [size for size in (free_memory_bytes(), models.memory_limit_bytes) if size is not None]
     path = settings.target.path
-    return side_by_side.engines_for(models.windows, models.threads, path, min(free, default=None))
+    return side_by_side.engines_for(models.work.windows, models.threads, path, min(free, default=None))
 
 
 def _side_by_side(
@@ -211,13 +212,12 @@ def open_session(asked: BatchRequest, display: Display) -> Iterator[Session]:
         memory_limit_bytes=asked.memory_limit_bytes,
         decode=asked.decode,
         jobs=jobs,
-        windows=0 if jobs else windows_in(asked.inputs, side_by_side.ENOUGH * asked.threads),
+        work=_work(asked),
     )
     with load_models(wanted, display) as models:
         engine = models.engine
         request = _window_request(asked, engine.target_spec)
         _check_prompt(request.prompt, models.target, engine.target_spec.max_prompt_tokens)
-        is_stored = models.plan is not None
         plan = models.choose_plan()
         guard = guard_of(plan)
         compared = Compared(engine) if asked.compares else None
@@ -230,14 +230,21 @@ def open_session(asked: BatchRequest, display: Display) -> Iterator[Session]:
             choice=asked.audio_choice,
         )
         load_s = time.perf_counter() - models.began
-        is_doubted = guard is not None and is_stored  # what was measured just now is not yet doubted
-        watch = LoadWatch((os.getpid(),)) if is_doubted else None  # it reads all of /proc
+        watch = LoadWatch((os.getpid(),)) if guard is not None else None  # it reads all of /proc
         engines, threads = models.engines, models.target.threads
         yield Session(
             engine, pipeline, request, plan, models.drafter, load_s, guard, compared, engines, threads
         )
     if models.choice and plan and guard and watch:
-        write_back(models.choice, plan, guard, watch.load())
+        write_back(models.choice, plan, guard, watch.load(), pipeline.sightings)
+
+
+def _work(asked: BatchRequest) -> Work:
+    """Return what there is to do; how many windows only if something depends on it."""
+    is_open = (asked.auto_budget or asked.jobs is None) and not asked.compares
+    most = max(side_by_side.ENOUGH * asked.threads, USUAL_WINDOWS)
+    windows = windows_in(asked.inputs, most) if is_open else 1
+    return Work(asked.task, asked.language, max(1, windows), asked.latency_quantile)
 
 
 def _window_request(asked: BatchRequest, spec: TargetSpec) -> Request:

@@ -7,14 +7,15 @@ question of that and of the measured cost of a target pass by row count, which i
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from math import inf
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf, sqrt
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.domain.errors import DecodeError
+from as2d_cli.domain.types import Step
 
 Floats = NDArray[np.float64]
 
@@ -77,6 +78,14 @@ class Hazard:
         counts = zip(self._trials, self._right, _PRIOR, strict=True)
         return [(right + _PRIOR_WEIGHT * prior) / (trials + _PRIOR_WEIGHT) for trials, right, prior in counts]
 
+    @property
+    def doubts(self) -> list[float]:
+        """Standard deviation of each of the `rates`: the less was seen, the greater."""
+        return [
+            sqrt(rate * (1 - rate) / (trials + _PRIOR_WEIGHT + 1))
+            for rate, trials in zip(self.rates, self._trials, strict=True)
+        ]
+
     def learn(self, run: int, trials: int, right: int) -> None:
         """Count `trials` tokens tested from run length `run` on, of which the first `right` were right."""
         if not trials:
@@ -94,6 +103,21 @@ class Hazard:
             survival *= rates[bucket]
             expected.append(expected[-1] + survival)
         return expected
+
+
+def tally(steps: Iterable[Step]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return trials and successes by bucket of run length; nothing where nothing was tested."""
+    trials, right = [0] * len(_PRIOR), [0] * len(_PRIOR)
+    for step in steps:
+        for number, bucket in enumerate(_buckets(step.run, step.tested)):
+            trials[bucket] += 1
+            right[bucket] += number < step.right
+    return (tuple(trials), tuple(right)) if any(trials) else ((), ())
+
+
+def bucket_of(run: int) -> int:
+    """Return the bucket of a run length."""
+    return _buckets(run, 1)[0]
 
 
 def _buckets(run: int, count: int) -> list[int]:

@@ -112,7 +112,8 @@ def decode(
         aligner.observe(tokens)
         if drafting and (lag.too_long(len(tokens), ready, bool(ahead)) or worth.too_little(tested, right)):
             stream.cancel()
-        yield Step(tokens, len(candidates), min(accepted, len(tokens)), len(ahead), ms, began)
+        taken = min(accepted, len(tokens))
+        yield Step(tokens, len(candidates), taken, len(ahead), ms, began, run, tested, right)
         if pending == end_id:
             return
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,6 +176,12 @@ class Step:
     """Wall time of the target's forward pass."""
     began_s: float = field(default=0.0, compare=False)
     """When the pass began, by the clock of the loop."""
+    run: int = field(default=0, compare=False)
+    """Draft tokens that were right just before it."""
+    tested: int = field(default=0, compare=False)
+    """Draft tokens that the committed ones put to the test, proposed or not."""
+    right: int = field(default=0, compare=False)
+    """As many of these were right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +205,16 @@ class DecodeStats:
     rescue_s: float = 0.0
     """Target worker time after that: doubtful windows are decoded again."""
 
+    trials: tuple[int, ...] = ()
+    """Draft tokens put to the test, by how many were right before (buckets of `decoding.Hazard`)."""
+    right: tuple[int, ...] = ()
+    """As many of these were right."""
+
     def __add__(self, other: DecodeStats) -> DecodeStats:
         """Field-wise sum; ratios must be taken from sums, never averaged."""
-        return DecodeStats(*(getattr(self, name) + getattr(other, name) for name in DecodeStats.__slots__))
+        return DecodeStats(
+            *(_sum(getattr(self, name), getattr(other, name)) for name in DecodeStats.__slots__)
+        )
 
     @property
     def tokens_per_step(self) -> float:
@@ -210,6 +225,12 @@ class DecodeStats:
     def acceptance(self) -> float:
         """Accepted / proposed draft tokens."""
         return self.accepted / self.proposed if self.proposed else 0.0
+
+
+def _sum(one: Any, other: Any) -> Any:  # noqa: ANN401 - numbers, or tuples of them
+    if isinstance(one, tuple):
+        return tuple(a + b for a, b in zip_longest(one, other, fillvalue=0))
+    return one + other
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from as2d_cli.decoding import EMPTY, DraftReader
+from as2d_cli.decoding.controller import tally
 from as2d_cli.decoding.protocols import Target, TargetSession
 from as2d_cli.decoding.repetition import has_loop
 from as2d_cli.domain.errors import DecodeError
@@ -72,6 +73,7 @@ def _plain(told: Word) -> Word:
 def _stats(steps: Sequence[Step], course: Course) -> DecodeStats:
     ended = time.perf_counter()
     verify_s = sum(step.ms for step in steps) / 1e3
+    trials, right = tally(steps)
     return DecodeStats(
         tokens=sum(len(step.tokens) for step in steps),
         steps=len(steps),
@@ -81,6 +83,8 @@ def _stats(steps: Sequence[Step], course: Course) -> DecodeStats:
         verify_s=verify_s,
         control_s=ended - course.encoded - verify_s - course.waited_s,
         wall_s=ended - course.began,
+        trials=trials,
+        right=right,
     )
 
 

@@ -39,6 +39,8 @@ class DraftChoice:
     others: Sequence[ModelRef] = ()
     """Further drafters, used where their profile says that they are better."""
     memory_limit_bytes: int | None = None
+    work: store.Work = field(default_factory=store.Work)
+    """What is to be done."""
     note: Callable[[str], None] = lambda _: None
     free_bytes: int | None = field(default_factory=free_memory_bytes)
     """Memory that models may take; None if that is not known. To be asked before they are loaded."""
@@ -46,14 +48,22 @@ class DraftChoice:
     def by_profiles(self) -> tuple[EngineSettings, DraftPlan | None]:
         """Return settings that follow the best plan of the stored profiles, and that plan.
 
-        Without a profile of the first drafter nothing is decided: the same settings, and None.
+        Without a profile of the first drafter nothing is decided: the same settings, and None. Another one
+        that was never seen at such work is chosen only if the first, and those seen, would not pay.
         """
         candidates = self._candidates()
         if not candidates or candidates[0][0] is not self.settings.drafter:
             return self.settings, None
         now_ms = fixed_work_ms()
         rescaled = [(drafter, self._rescaled(profile, now_ms)) for drafter, profile in candidates]
-        plan = best_of([self._plan(drafter, profile) for drafter, profile in rescaled])
+        plans = [self._plan(drafter, profile) for drafter, profile in rescaled]
+        known = [
+            plan
+            for plan, (drafter, profile) in zip(plans, rescaled, strict=True)
+            if drafter is self.settings.drafter or profile.has_seen(self.work)
+        ]
+        best = best_of(known)
+        plan = best if best.drafting else best_of(plans)
         for drafter, profile in rescaled:
             if drafter.entry.name == plan.drafter:
                 return with_plan(replace(self.settings, drafter=drafter), plan, profile.costs), plan
@@ -132,11 +142,12 @@ class DraftChoice:
     def _plan(self, drafter: ModelRef, profile: store.Profile) -> DraftPlan:
         """Return the profile's plan within the memory that there is, with the drafter's name."""
         name, costs, limit = drafter.entry.name, profile.costs[0], self.memory_limit_bytes
-        plan = within(profile.plan, costs, limit and limit - peak_bytes(), "the limit")
+        chosen = profile.plan(self.work)
+        plan = within(chosen, costs, limit and limit - peak_bytes(), "the limit")
         plan = within(plan, costs, self.free_bytes, "this device")
         if plan.drafting and (loss := profile.record.loss):
             plan = plan.refused(f"in earlier runs it cost {loss:.0%} of the time: no further try for a week")
-        if profile.plan.drafting and not plan.drafting:
+        if chosen.drafting and not plan.drafting:
             return replace(plan, reason=f"{name} is left out: {plan.reason}")
         return replace(plan, drafter=name if plan.drafting else None)
 

@@ -5,25 +5,28 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from as2d_cli.domain.errors import As2dError, OutputError, reason
+from as2d_cli.domain.tasks import Task
 from as2d_cli.engine.measure import ROWS, DraftCosts, PairCosts, TargetCosts
 from as2d_cli.engine.messages import ModelRef
 from as2d_cli.models.loader import runtime_versions
 from as2d_cli.models.weights import as_loaded
-from as2d_cli.profile.plan import CAPS, DraftPlan, PlainCosts, plan_drafts
+from as2d_cli.profile.plan import CAPS, QUANTILE, DraftPlan, Forecast, PlainCosts, Way, forecast, plan_drafts
+from as2d_cli.profile.seen import MOST_KINDS, Seen, name_of, read_seen
 from as2d_cli.profile.trust import costs_flaw
 from as2d_cli.system.atomic_files import write_text_atomic
 from as2d_cli.system.device import MAX_THREADS, device, fixed_work_ms
 from as2d_cli.system.json_files import read_json
 from as2d_cli.system.paths import cache_root
 
-FORMAT = 3
+T = TypeVar("T")
+FORMAT = 4
 """Raised when the meaning of a stored profile changes; older ones are then measured anew."""
 
 DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
@@ -71,6 +74,27 @@ class DraftRecord:
         return self.drafted_s / self.plain_s - 1
 
 
+USUAL_WINDOWS = 20
+"""Of a run for which a plan is shown: ten minutes of speech."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is to be done, as far as a choice depends on it."""
+
+    task: Task = "transcribe"
+    language: str | None = None
+    windows: int = 1
+    """At least so many."""
+    quantile: float = QUANTILE
+    """Share of windows that drafts must not make slower."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What is known of it goes by, the most special first."""
+        return name_of(self.task, self.language), name_of(self.task, None), ""
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """Costs with what they hold for."""
@@ -83,21 +107,47 @@ class Profile:
     """What `device.fixed_work_ms` gave then."""
     costs: tuple[PairCosts, ...]
     """By threads of the target's passes, all of them first."""
-    plan: DraftPlan
-    """What follows from the costs, but for the drafter's name: to find it out takes too long for a start."""
+    forecasts: Mapping[str, Forecast]
+    """What follows from the costs, by kind of work, with the drafter as it was seen at it; "" if it was not.
+    To find it out takes too long for a start."""
+    seen: Mapping[str, Seen] = field(default_factory=dict)
+    """What runs saw of the drafter, by kind of work."""
     record: DraftRecord = field(default_factory=DraftRecord)
     """How drafts did in runs."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what is kept in a file and shown as JSON; there the plan is called `budget`."""
-        fields = asdict(self)
-        fields["budget"] = fields.pop("plan")
-        return fields
+        """Return what is kept in a file and shown as JSON, with the plan for a usual run as `budget`."""
+        return {**asdict(self), "budget": asdict(self.plan(Work(windows=USUAL_WINDOWS)))}
+
+    @property
+    def plain(self) -> PlainCosts:
+        """What windows take without drafts."""
+        return self.forecasts[""].plain
+
+    def has_seen(self, work: Work) -> bool:
+        """Tell whether runs of this kind of work saw the drafter."""
+        return work.names[0] in self.seen or work.names[1] in self.seen
+
+    def plan(self, work: Work) -> DraftPlan:
+        """Return what to do for some work, but for the drafter's name."""
+        made = next(self.forecasts[name] for name in work.names if name in self.forecasts)
+        return plan_drafts(made, windows=work.windows, quantile=work.quantile)
 
     def scaled(self, factor: float) -> Profile:
         """Return what a device makes of the pair that takes `factor` times as long."""
         costs = tuple(own.scaled(factor) for own in self.costs)
-        return replace(self, costs=costs, plan=self.plan.scaled(factor))
+        forecasts = {name: made.scaled(factor) for name, made in self.forecasts.items()}
+        return replace(self, costs=costs, forecasts=forecasts)
+
+    def after(self, seen: Mapping[str, Seen]) -> Profile:
+        """Return the profile with all that was seen of the drafter until now. It may take some seconds."""
+        new = {
+            name: forecast(self.costs, now)
+            for name, now in seen.items()
+            if name not in self.forecasts or now.differs(self.seen.get(name, Seen()))
+        }
+        kept = {name: made for name, made in self.forecasts.items() if not name or name in seen}
+        return replace(self, seen=dict(seen), forecasts={**kept, **new})
 
 
 def profile_key(target: ModelRef, drafter: ModelRef) -> dict[str, str]:
@@ -161,7 +211,8 @@ def read(path: Path) -> Profile:
         measured_at=_positive(raw["measured_at"]),
         fixed_work_ms=_positive(raw["fixed_work_ms"]),
         costs=costs,
-        plan=_plan(raw["budget"], costs),
+        forecasts=_forecasts(raw["forecasts"], costs),
+        seen=_kinds(raw.get("seen", {}), read_seen),
         record=_record(raw.get("record")),
     )
 
@@ -178,21 +229,39 @@ def _record(raw: dict[str, Any] | None) -> DraftRecord:
     return DraftRecord(**raw)
 
 
-def _plan(raw: dict[str, Any], costs: Sequence[PairCosts]) -> DraftPlan:
-    if not isinstance(raw["drafting"], bool) or not isinstance(raw["reason"], str):
-        raise ValueError("whether to draft is not told, or not why")
-    if raw["drafting"] and raw["cap"] not in CAPS:
-        raise ValueError(f"{raw['cap']!r} is no number of draft tokens")
-    if raw["decode_threads"] not in (None, *(own.decode_threads for own in costs)):
-        raise ValueError("nothing is known of passes on so many threads")
-    _positive(raw["plain_s"])
-    _positive(raw["drafted_s"])
-    if not isinstance(raw["saving"], float | int) or not -_TOO_MUCH < raw["saving"] < 1:
-        raise ValueError(f"{raw['saving']!r} cannot be saved")
+def _kinds(raw: object, read_one: Callable[[Any], T]) -> dict[str, T]:
+    if not isinstance(raw, dict) or len(raw) > MOST_KINDS + 1:
+        raise ValueError("what is known by kind of work is no table, or too much")
+    return {str(name): read_one(value) for name, value in raw.items()}
+
+
+def _forecasts(raw: object, costs: Sequence[PairCosts]) -> dict[str, Forecast]:
+    found = _kinds(raw, lambda one: _forecast(one, costs))
+    if "" not in found:
+        raise ValueError("nothing is predicted")
+    return found
+
+
+def _forecast(raw: dict[str, Any], costs: Sequence[PairCosts]) -> Forecast:
+    plain_ms = tuple(map(_positive, raw["plain_ms"]))
+    ways = tuple(_way(one, len(plain_ms), costs) for one in raw["ways"])
     plain = PlainCosts(**raw["plain"])
     _positive(plain.encode_ms)
     _positive(plain.token_ms)
-    return DraftPlan(**{**raw, "drafter": None, "plain": plain})
+    if not (plain_ms and ways and isinstance(raw["is_exact"], bool)):
+        raise ValueError("nothing is predicted")
+    return Forecast(plain_ms, ways, plain, raw["is_exact"])
+
+
+def _way(raw: dict[str, Any], windows: int, costs: Sequence[PairCosts]) -> Way:
+    if raw["cap"] not in CAPS:
+        raise ValueError(f"{raw['cap']!r} is no number of draft tokens")
+    if raw["decode_threads"] not in [own.decode_threads for own in costs]:
+        raise ValueError("nothing is known of passes on so many threads")
+    first, later = (tuple(map(_positive, raw[name])) for name in ("first", "later"))
+    if not len(first) == len(later) == windows:
+        raise ValueError("another number of windows than are decoded plainly")
+    return Way(raw["cap"], raw["decode_threads"], first, later)
 
 
 def _pair(raw: dict[str, Any]) -> PairCosts:
@@ -242,7 +311,7 @@ def _positive(amount: object) -> float:
 
 def new(key: dict[str, str], costs: tuple[PairCosts, ...]) -> Profile:
     """Return a profile of costs that were measured just now."""
-    return Profile(key, time.time(), fixed_work_ms(), costs, plan_drafts(costs))
+    return Profile(key, time.time(), fixed_work_ms(), costs, {"": forecast(costs)})
 
 
 def store(key: dict[str, str], costs: tuple[PairCosts, ...]) -> Profile:

@@ -5,7 +5,13 @@ from dataclasses import replace
 import pytest
 
 from as2d_cli.domain.types import DecodeStats
-from as2d_cli.profile.plan import CAPS, DraftPlan, PlainCosts, best_of, plan_drafts, within
+from as2d_cli.profile import plan as module
+from as2d_cli.profile.plan import CAPS, DraftPlan, PlainCosts, best_of, forecast, within
+from as2d_cli.profile.seen import Seen
+
+
+def plan_drafts(splits, drafter=None, seen=None, **work):
+    return module.plan_drafts(forecast(splits, seen), drafter, **({"windows": 20} | work))
 
 
 def test_a_drafter_that_costs_nothing_is_used(pair_costs):
@@ -25,7 +31,7 @@ def test_a_drafter_on_cores_that_are_all_busy_is_not(pair_costs):
 def test_a_gain_that_is_too_small_is_told_as_such(pair_costs):
     plan = plan_drafts([pair_costs(710.0, 1.0)])
     assert not plan.drafting
-    assert plan.reason == "drafts would save less than 5% of the time in one window of ten here"
+    assert plan.reason == "drafts would save less than 5% of the time in one window in 10 here"
 
 
 def test_a_drafter_slower_than_the_target_is_not_used_even_with_cores_to_spare(pair_costs):
@@ -99,15 +105,56 @@ def test_a_window_takes_its_encoder_and_a_pass_per_token(encode_s, plain_s):
 
 
 def test_a_device_that_is_slower_all_over_chooses_as_before(pair_costs):
-    now, before = (plan_drafts([pair_costs(100.0, 1.0).scaled(factor)]) for factor in (1.5, 1.0))
-    assert now.drafted_s == pytest.approx(1.5 * before.drafted_s)
-    assert (now.cap, now.saving) == (before.cap, pytest.approx(before.saving))
-    scaled = before.scaled(1.5)
-    assert (scaled.drafted_s, scaled.plain_s) == (pytest.approx(now.drafted_s), pytest.approx(now.plain_s))
-    assert scaled.plain.token_ms == pytest.approx(now.plain.token_ms)
+    now, before = (forecast([pair_costs(100.0, 1.0).scaled(factor)]) for factor in (1.5, 1.0))
+    slow, scaled = (module.plan_drafts(made, windows=20) for made in (now, before.scaled(1.5)))
+    assert slow.drafting
+    assert (slow.cap, slow.saving) == (scaled.cap, pytest.approx(scaled.saving))
+    assert (slow.drafted_s, slow.plain_s) == (pytest.approx(scaled.drafted_s), pytest.approx(scaled.plain_s))
+    assert slow.plain.token_ms == pytest.approx(scaled.plain.token_ms)
 
 
-def test_the_drafter_that_saves_most_is_chosen_and_of_none_the_first():
-    saving = [DraftPlan(True, "", drafter=name, saving=share) for name, share in (("a", 0.1), ("b", 0.3))]
-    assert best_of([DraftPlan(False, "no"), *saving]).drafter == "b"
+def test_the_drafter_with_the_least_quantile_is_chosen_and_of_none_the_first():
+    plans = [DraftPlan(True, "", drafter=name, worst=worst) for name, worst in (("a", 0.9), ("b", 0.7))]
+    assert best_of([DraftPlan(False, "no", worst=0.1), *plans]).drafter == "b"
     assert best_of([DraftPlan(False, "one"), DraftPlan(False, "two")]).reason == "one"
+
+
+GOOD = Seen((400.0,) * 7 + (380.0,) * 7)
+POOR = Seen((400.0,) * 7 + (4.0,) * 7)
+
+
+def test_random_words_at_a_millisecond_lose_against_a_good_drafter_at_four_once_they_were_seen(pair_costs):
+    quick, good = pair_costs(100.0, 1.0), pair_costs(100.0, 4.0)
+    assert best_of([plan_drafts([quick], "quick"), plan_drafts([good], "good")]).drafter == "quick"
+    known = [plan_drafts([quick], "quick", POOR), plan_drafts([good], "good", GOOD)]
+    assert best_of(known).drafter == "good"
+    assert not known[0].drafting
+
+
+def test_what_is_not_known_of_a_drafter_counts_against_it(pair_costs):
+    """A few tokens that were nearly all right promise less than many."""
+    few = Seen((4.0,) * 7 + (3.8,) * 7)
+    worst = [plan_drafts([pair_costs(200.0, 1.0)], seen=seen).worst for seen in (GOOD, few, None, POOR)]
+    assert worst == sorted(worst)
+    assert worst[0] < worst[1] < worst[3]
+
+
+def test_long_texts_make_drafts_worth_more(pair_costs):
+    short, long = (Seen(GOOD.counts, (length,) * 8) for length in (20, 160))
+    worst = [plan_drafts([pair_costs(200.0, 1.0)], seen=seen).worst for seen in (short, long)]
+    assert worst[1] < worst[0]
+
+
+def test_the_first_window_counts_for_all_of_a_short_clip_and_for_little_of_a_long_file(pair_costs):
+    """This drafter takes its time for a window, which only the first has to wait for."""
+    made = forecast([pair_costs(690.0, 0.3)], GOOD)
+    one, some, many = (module.plan_drafts(made, windows=windows, quantile=0.5) for windows in (1, 2, 100))
+    assert many.worst < some.worst < one.worst
+    assert many.saving > some.saving > one.saving
+
+
+def test_a_lower_quantile_takes_more_risk(pair_costs):
+    made = forecast([pair_costs(200.0, 1.0)])
+    worst = [module.plan_drafts(made, windows=20, quantile=quantile).worst for quantile in (0.5, 0.9, 0.99)]
+    assert worst == sorted(worst)
+    assert worst[0] < worst[2]

@@ -17,10 +17,15 @@ from as2d_cli.decoding.replay import RecordedWindow, replay
 from as2d_cli.domain.types import DecodeStats
 from as2d_cli.engine.measure import ROWS
 from as2d_cli.engine.pair import SLOTS
+from as2d_cli.profile import plan as module
 from as2d_cli.profile.guard import DraftGuard
-from as2d_cli.profile.plan import plan_drafts, replay_costs
+from as2d_cli.profile.plan import forecast, replay_costs
 
 END = 0
+
+
+def plan_drafts(splits):
+    return module.plan_drafts(forecast(splits), windows=60)
 
 
 def wrong(text, draw):

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from as2d_cli.domain.types import DecodeStats
+from as2d_cli.domain.types import DecodeStats, Request, WindowResult
 from as2d_cli.profile import choice as choice_module
 from as2d_cli.profile import store
 from as2d_cli.profile import write_back as module
 from as2d_cli.profile.choice import DraftChoice
 from as2d_cli.profile.guard import guard_of
 from as2d_cli.profile.machine_load import Load
+from as2d_cli.profile.seen import Sightings
+from as2d_cli.profile.store import Work
 from as2d_cli.profile.write_back import MIN_WINDOWS, write_back
 
 FIXED_WORK_MS = 30.0
@@ -40,14 +42,14 @@ def stats(encode_s, token_s):
     )
 
 
-def end_run(choice, windows=20, *, plain=(0.6, 0.0049), drafted=(0.6, 0.002), load=None):
+def end_run(choice, windows=20, *, plain=(0.6, 0.0049), drafted=(0.6, 0.002), load=None, sightings=None):
     """Choose by what is stored, decode windows that take so long to encode and per token, and write back."""
     _, plan = choice.by_profiles()
     guard = guard_of(plan)
     for _ in range(windows):
         asks = guard.should_draft()
         guard.observe(stats(*(drafted if asks else plain)), drafted=asks, audio_s=30.0)
-    write_back(choice, plan, guard, load)
+    write_back(choice, plan, guard, load, sightings or Sightings())
     return guard.sums
 
 
@@ -168,3 +170,51 @@ def test_a_profile_that_cannot_be_removed_costs_a_note(choice, notes, monkeypatc
     assert not end_run(choice, plain=(0.6, 0.02)).dropped_profiles
     assert len(notes) == 1
     assert "cannot be removed: Permission denied" in notes[0]
+
+
+def sighted(right, windows=10, language="en"):
+    """Return what a run saw of a drafter that had so many of 100 tokens right in each of its windows."""
+    sightings = Sightings()
+    for _ in range(windows):
+        counts = DecodeStats(tokens=100, trials=(20, 10, 10, 10, 10, 20, 20), right=(*[right // 10] * 7,))
+        sightings.add(Request(), WindowResult("", (), language, stats=counts), 30.0)
+    return sightings
+
+
+def test_a_drafter_that_was_seen_to_be_of_no_use_is_not_chosen_again_for_such_work(choice):
+    assert choice.by_profiles()[1].drafting
+    end_run(choice, 3, sightings=sighted(right=0))
+    german = replace(choice, work=Work(language="de"))
+    english = replace(choice, work=Work(language="en"))
+    assert not english.by_profiles()[1].drafting
+    assert not choice.by_profiles()[1].drafting, "in no particular language, it was English that was seen"
+    assert not german.by_profiles()[1].drafting, "nothing better is known of it in German"
+    assert stored(choice).seen["transcribe/en"].lengths == (100,) * 10
+    end_run(english, 3, sightings=sighted(right=100, windows=40))
+    assert not english.by_profiles()[1].drafting, "a run without drafts has seen nothing of the drafter"
+
+
+def test_a_drafter_is_known_by_language(choice):
+    end_run(choice, 3, sightings=sighted(right=100, windows=40, language="de"))
+    end_run(choice, 3, sightings=sighted(right=0, windows=40, language="en"))
+    worst = [replace(choice, work=Work(language=code)).by_profiles()[1].worst for code in ("de", "en")]
+    assert worst[0] < worst[1]
+
+
+def test_too_few_tokens_say_nothing(choice):
+    before = files()
+    end_run(choice, 3, sightings=sighted(right=0, windows=0))
+    assert files() == before
+
+
+def test_an_unseen_drafter_does_not_take_the_place_of_one_that_pays(choice, pair_costs):
+    quick = replace(
+        choice.settings.drafter,
+        path=Path("c3d4"),
+        entry=replace(choice.settings.drafter.entry, name="quick"),
+    )
+    both = replace(choice, others=(quick,))
+    store.store(store.profile_key(both.settings.target, quick), (pair_costs(0.1, 0.001, decode_threads=1),))
+    assert both.by_profiles()[1].drafter == "hearer"
+    end_run(both, 3, sightings=sighted(right=0, windows=40))
+    assert both.by_profiles()[1].drafter == "quick"

@@ -14,7 +14,7 @@ from as2d_cli.engine.measure import PairCosts
 from as2d_cli.engine.messages import DecodeSettings, ModelRef
 from as2d_cli.profile import store
 from as2d_cli.profile.measure_pair import measure_pair
-from as2d_cli.profile.plan import DraftPlan, best_of, of_threads, plan_drafts
+from as2d_cli.profile.plan import DraftPlan, best_of, forecast, of_threads, plan_drafts
 
 Splits: TypeAlias = Sequence[PairCosts]
 """Costs of a pair by threads of the target's passes, all of them first."""
@@ -46,7 +46,7 @@ def known_costs(
 
 def choose(costs: Mapping[str, Splits], note: Callable[[str], None]) -> DraftPlan:
     """Return what this device is best served by, as `transcribe` would decide; without costs, no drafts."""
-    budgets = [plan_drafts(own, name) for name, own in costs.items()]
+    budgets = [plan_drafts(forecast(own), name, windows=store.USUAL_WINDOWS) for name, own in costs.items()]
     for name, budget in zip(costs, budgets, strict=True):
         note(f"{AUTO}, {name}: {_said(budget)}")
     return best_of(budgets) if budgets else DraftPlan(False, "nothing is known of this device")

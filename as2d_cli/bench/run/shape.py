@@ -20,7 +20,7 @@ from as2d_cli.engine.engine import Engine, EngineSettings
 from as2d_cli.engine.measure import PairCosts
 from as2d_cli.engine.messages import ModelRef
 from as2d_cli.profile.measure_pair import measure_pair
-from as2d_cli.profile.plan import CAPS, plan_drafts, replay_costs
+from as2d_cli.profile.plan import CAPS, forecast, plan_drafts, replay_costs
 
 _LONG_S = 150.0
 """A measurement that took longer is not repeated with other threads."""
@@ -69,7 +69,7 @@ def project(measured: Sequence[ShapeCosts], acceptance: Acceptance) -> Projectio
     ways = [_way(measured[0], 0, plain, plain)]
     for own in measured:
         ways += [_way(own, cap, replays(own.costs, acceptance, cap), plain) for cap in CAPS]
-    budget = plan_drafts([own.costs for own in measured])
+    budget = plan_drafts(forecast([own.costs for own in measured]))
     wanted = (budget.decode_threads or ways[0].threads, budget.cap)
     chosen = next(way for way in ways if (way.threads, way.cap) == wanted)
     opened, total = sum(one.encoded_ms for one in plain), sum(one.total_ms for one in plain)

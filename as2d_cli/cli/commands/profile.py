@@ -80,7 +80,11 @@ def show(
                 f"step {_row(own.target_busy.step_ms())}, drafter "
                 f"{own.drafter_busy.encode_ms / costs.drafter.encode_ms:.2f}x"
             )
-        typer.echo(f"  {printable(stored.plan.reason)}")
+        for name, seen in sorted(stored.seen.items()):
+            right = sum(seen.counts[len(seen.counts) // 2 :]) / seen.trials
+            typer.echo(f"  seen at {printable(name)}: {right:.0%} of {seen.trials:.0f} draft tokens right")
+        work = store.Work(windows=store.USUAL_WINDOWS)
+        typer.echo(f"  for {work.windows} windows: {printable(stored.plan(work).reason)}")
 
 
 def _difference(costs: TargetCosts) -> str:

@@ -146,6 +146,12 @@ class BudgetOptions(Options):
     draft_tokens: Annotated[
         str, typer.Option(metavar="N|auto", help="Draft tokens verified in every step, however they fare.")
     ] = AUTO
+    latency_quantile: Annotated[
+        float,
+        typer.Option(
+            metavar="Q", help="Choose drafts only if no more than 1 - Q of the windows would be slower."
+        ),
+    ] = 0.9
     memory_limit: Annotated[
         str | None,
         typer.Option(metavar="SIZE", help="Choose no drafter that needs more memory in all: 600MB, 1.5GB."),

@@ -54,6 +54,7 @@ def read_options(options: BatchOptions) -> RunOptions:
         rescue=options.rescue,
         draft_limit=draft_limit(options),
         draft_tokens=draft_tokens(options),
+        latency_quantile=options.latency_quantile,
         memory_limit_bytes=None if options.memory_limit is None else _bytes(options.memory_limit),
         compare=options.compare,
         threads=options.threads,

@@ -8,7 +8,7 @@ from as2d_cli.engine.messages import ModelRef
 from as2d_cli.models.registry import ModelEntry
 from as2d_cli.models.sources import NoSource
 from as2d_cli.profile import store
-from as2d_cli.profile.plan import CAPS, DraftPlan, plan_drafts
+from as2d_cli.profile.plan import CAPS, DraftPlan, forecast
 
 
 def pair_costs(draft_ms):
@@ -58,7 +58,7 @@ def models(tmp_path, monkeypatch):
 def test_of_all_drafters_the_one_that_gains_most_is_chosen():
     notes = []
     chosen = choose(
-        {"slow": pair_costs(50.0), "quick": pair_costs(1.0), "fair": pair_costs(4.0)}, notes.append
+        {"slow": pair_costs(50.0), "quick": pair_costs(1.0), "fair": pair_costs(20.0)}, notes.append
     )
     assert chosen.drafter == "quick"
     assert chosen.cap in CAPS
@@ -96,5 +96,5 @@ def test_known_costs_reach_the_decoder_and_the_plot(models):
     settings = decode_settings(splits)
     assert (settings.idle_ms, settings.busy_ms) == (costs.target.step_ms(), costs.target_busy.step_ms())
     assert decode_settings(None).idle_ms == {}
-    shown = staircase("hearer", store.Profile({}, 0.0, 1.0, splits, plan_drafts(splits)))
+    shown = staircase("hearer", store.Profile({}, 0.0, 1.0, splits, {"": forecast(splits)}))
     assert (shown.idle_ms, shown.measured_at) == (costs.target.step_ms(), "1970-01-01T00:00:00Z")

@@ -10,6 +10,7 @@ from as2d_cli.cli.commands.profile import app
 from as2d_cli.cli.exit_codes import exit_code
 from as2d_cli.domain.errors import MeasurementError, RegistryError, RequestError
 from as2d_cli.profile import store, trust
+from as2d_cli.profile.seen import Seen
 
 KEY = {
     "format": "3",
@@ -84,7 +85,14 @@ def test_the_text_tells_what_the_profile_holds(run, stored):
         f"  both at once, target's passes on 2 threads: window 1.50x the time, step {busy}, drafter 1.50x"
     )
     assert lines[6].startswith("  both at once, target's passes on 1 threads: window 1.20x the time")
-    assert lines[7:] == [f"  {stored.plan.reason}"]
+    reason = stored.plan(store.Work(windows=store.USUAL_WINDOWS)).reason
+    assert lines[7:] == [f"  for 20 windows: {reason}"]
+
+
+def test_what_was_seen_of_a_drafter_is_shown(run, stored):
+    seen = {"transcribe/en": Seen((100.0,) * 7 + (80.0,) * 7, (90,) * 8)}
+    store.keep(stored.after(seen))
+    assert "  seen at transcribe/en: 80% of 700 draft tokens right\n" in run("show").stdout
 
 
 @pytest.mark.parametrize(
@@ -104,7 +112,8 @@ def test_the_text_tells_how_exact_the_rows_are(run, pair_costs, invariant, epsil
 def test_json_is_the_whole_profile(run, stored):
     shown = json.loads(run("show", "--json").stdout)
     assert shown == json.loads(json.dumps(stored.as_dict()))
-    assert shown["budget"]["reason"] == stored.plan.reason
+    reason = stored.plan(store.Work(windows=store.USUAL_WINDOWS)).reason
+    assert shown["budget"]["reason"] == reason
 
 
 def test_names_cannot_steer_a_terminal(run, stored):
