@@ -19,7 +19,7 @@ from as2d_cli.domain.types import SAMPLE_RATE_HZ, Features, Request, Samples, Sp
 from as2d_cli.engine.rescue.care import Care
 from as2d_cli.engine.rescue.coverage import uncovered
 from as2d_cli.engine.rescue.likelihood import mean_log_probability
-from as2d_cli.engine.rescue.stretch import WORD_S, says_more, ways
+from as2d_cli.engine.rescue.stretch import WORD_S, Way, says_more, ways
 from as2d_cli.engine.rescue.texts import around, joined, replaced, words_at
 from as2d_cli.engine.results import Course, conclude
 
@@ -79,17 +79,19 @@ class Rescuer:
     ) -> WindowResult:
         """Return a text that has what is said where there are no words: stretches decoded by themselves."""
         for place in self._places(result, samples) if depth else ():
-            again = self._stretch(_between(samples, place), words_at(result, place), request, depth)
+            part, kept = _between(samples, place), words_at(result, place)
+            untried = [way for way in ways(part, len(kept)) if way.kept or len(part) < len(samples)]
+            again = self._stretch(part, kept, untried, request, depth)
             if again is not None:
                 result = replaced(self._target, result, place, again)
         return result
 
     def _stretch(
-        self, part: Samples, kept: Sequence[Word], request: Request, depth: int
+        self, part: Samples, kept: Sequence[Word], untried: Sequence[Way], request: Request, depth: int
     ) -> WindowResult | None:
         """Return the text of a stretch with most words, None if none says more than those already written."""
         best, most = None, len(kept)
-        for way in ways(part, has_words=bool(kept)):
+        for way in untried:
             new = self._sound(_between(part, way.heard), request)
             count = 0 if new is None else len(new.words) + (len(kept) if way.kept else 0)
             if new is not None and count > most and says_more(new.words, kept, way):

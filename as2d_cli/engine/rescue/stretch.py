@@ -14,6 +14,8 @@ _SEARCH_S = (0.2, 1.6)
 """How far from that end the pause behind such a word, or before it, is looked for."""
 _LEAST_WORDS = 2
 """A single new word is rather a guess, or part of the word beside it."""
+_MOST_KEPT = 2
+"""More words that are all too long are slow speech, or song, which fills its stretch: none is beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +27,10 @@ class Way:
     """None: they are replaced."""
 
 
-def ways(part: Samples, *, has_words: bool) -> Iterator[Way]:
+def ways(part: Samples, n_words: int) -> Iterator[Way]:
     """Yield the ways to hear a stretch: behind its words, before them, as a whole."""
     length_s = len(part) / SAMPLE_RATE_HZ
-    if has_words:
+    if 0 < n_words <= _MOST_KEPT:
         near, far = (int(second * SAMPLE_RATE_HZ) for second in _SEARCH_S)
         head_s = quietest_place(part, near, far) / SAMPLE_RATE_HZ
         tail_s = quietest_place(part, len(part) - far, len(part) - near) / SAMPLE_RATE_HZ

@@ -87,6 +87,13 @@ def test_a_word_that_lost_speech_was_given_to_stays_and_the_rest_is_heard_behind
     assert times[5][1] < 4
 
 
+def test_slow_speech_is_not_decoded_again():
+    target = Saying(lambda *_: "a b c d e f g")  # 1.6 s each
+    first, result = looked_after(target, SPEECH)
+    assert target.asked == []
+    assert result.tokens == first.tokens
+
+
 def test_a_stretch_without_speech_is_left_alone():
     target = Saying(lambda *_: "a b c d e f g h i j k l", heard_to=11 / 25)
     _, result = looked_after(target, np.concatenate([SPEECH, np.zeros(14 * 16_000, np.float32)]))

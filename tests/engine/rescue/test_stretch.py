@@ -17,12 +17,12 @@ def test_it_is_cut_in_the_pause_behind_its_words_and_before_them():
     noise = np.random.default_rng(1).normal(0, 0.1, 5 * 16_000).astype(np.float32)
     noise[int(0.8 * 16_000) : int(1.1 * 16_000)] = 0
     noise[int(4.0 * 16_000) : int(4.4 * 16_000)] = 0
-    behind, before, whole = ways(noise, has_words=True)
+    behind, before, whole = ways(noise, 2)
     assert behind.heard == Span(pytest.approx(0.95, abs=0.15), 5.0)
     assert behind.kept == Span(0.0, behind.heard.start_s)
     assert before.heard == Span(0.0, pytest.approx(4.2, abs=0.2))
     assert before.kept == Span(before.heard.end_s, 5.0)
-    assert [whole] == list(ways(noise, has_words=False)) == [Way(Span(0.0, 5.0), None)]
+    assert [whole] == list(ways(noise, 0)) == list(ways(noise, 3)) == [Way(Span(0.0, 5.0), None)]
 
 
 @pytest.mark.parametrize(
