@@ -57,9 +57,9 @@ def says_more(new: Sequence[Word], kept: Sequence[Word], way: Way) -> bool:
     """Tell whether `new` words, heard in this way, add anything to those that are written already."""
     if way.kept is None:
         return len(new) >= len(kept) + _LEAST_WORDS
-    count = len(kept)
+    count = len(kept) + _LEAST_WORDS  # a word may be heard in two pieces, and with a little before it
     beside = new[:count] if way.kept.start_s < way.heard.start_s else new[-count:]
-    return len(new) >= _LEAST_WORDS and _letters(beside) != _letters(kept)
+    return len(new) >= _LEAST_WORDS and _letters(kept) not in _letters(beside)
 
 
 def _letters(words: Sequence[Word]) -> str:
