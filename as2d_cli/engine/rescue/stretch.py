@@ -14,6 +14,8 @@ _SEARCH_S = (0.2, 1.6)
 """How far from that end the pause behind such a word, or before it, is looked for."""
 _LEAST_WORDS = 2
 """A single new word is rather a guess, or part of the word beside it."""
+_TELLING_LETTERS = 5
+"""A word so long that is heard anew is the same one; shorter ones come again by chance."""
 _MOST_KEPT = 2
 """More words that are all too long are slow speech, or song, which fills its stretch: none is beside it."""
 
@@ -59,7 +61,9 @@ def says_more(new: Sequence[Word], kept: Sequence[Word], way: Way) -> bool:
         return len(new) >= len(kept) + _LEAST_WORDS
     count = len(kept) + _LEAST_WORDS  # a word may be heard in two pieces, and with a little before it
     beside = new[:count] if way.kept.start_s < way.heard.start_s else new[-count:]
-    return len(new) >= _LEAST_WORDS and _letters(kept) not in _letters(beside)
+    telling = [word for word in kept if len(_letters([word])) >= _TELLING_LETTERS]
+    again = any(_letters(words) in _letters(beside) for words in (kept, *([word] for word in telling)))
+    return len(new) >= _LEAST_WORDS and not again
 
 
 def _letters(words: Sequence[Word]) -> str:
