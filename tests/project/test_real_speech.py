@@ -3,8 +3,11 @@
 import json
 
 import jiwer
+import numpy as np
 import pysubs2
 import pytest
+import soundfile
+import soxr
 import webvtt
 from whisper_normalizer.english import EnglishTextNormalizer
 
@@ -59,6 +62,35 @@ def test_drafts_change_nothing_in_any_window(models, as2d, data):
     assert german["text"].startswith("Die Höhle befindet sich auf der Spitze")
     reference = (data / "README.md").read_text(encoding="utf-8").split("printing.opus: ")[1]
     assert wer(by_name["printing.opus"]["text"], " ".join(reference.split())) < 0.1
+
+
+@pytest.fixture
+def joined(data, tmp_path):
+    """Have a sentence of one recording and a speech of another in one file, 0.7 s apart."""
+    sounds = [soundfile.read(data / name, dtype="float32") for name in ("LJ001-0002.flac", "jfk.flac")]
+    pause = np.zeros(int(0.7 * 16_000), np.float32)
+    parts = [part for sound, rate in sounds for part in (soxr.resample(sound, rate, 16_000), pause)]
+    soundfile.write(tmp_path / "joined.wav", np.concatenate(parts), 16_000)
+    return tmp_path / "joined.wav"
+
+
+def test_what_follows_a_change_of_voice_is_not_lost_with_drafts_or_without(models, as2d, joined):
+    """Whisper ends its text where the second speaker begins."""
+    bare = as2d("transcribe", joined, "--no-rescue", "--language", "en")
+    assert wer(bare.out, f"in being comparatively modern. {JFK}") > 0.5
+    assert "no word was written" in bare.err
+    ended = as2d("transcribe", joined, "--compare", "--json", "--language", "en")
+    document, last = ended.records()
+    assert wer(document["text"], f"in being comparatively modern. {JFK}") < 0.1
+    assert [(place["start"], place["end"]) for place in document["rescued"]] == [(0, document["duration"])]
+    report = last["report"]
+    assert report["comparison"]["windows"] == report["comparison"]["identical"] == 1
+    assert report["rescued_windows"] == 1
+    assert report["doubtful_windows"] == 0
+    assert report["stats"]["proposed"] > 0
+    for threads in (1, 2):
+        plain = as2d("transcribe", joined, "--drafter", "none", "--threads", threads, "-l", "en")
+        assert plain.out.split() == document["text"].split()
 
 
 def test_subtitles_and_json_are_valid_and_times_never_go_back(models, as2d, data, tmp_path):

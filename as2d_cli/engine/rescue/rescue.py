@@ -7,7 +7,7 @@ here depends on drafts, threads or the number of engines.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from as2d_cli.audio.log_mel import log_mel
@@ -15,15 +15,14 @@ from as2d_cli.audio.vad import SpeechDetector
 from as2d_cli.audio.windows import quietest_place
 from as2d_cli.decoding import EMPTY, Aligner, FixedBudget, decode
 from as2d_cli.decoding.protocols import CarefulTarget, ScoringSession, Target, TargetSession
-from as2d_cli.domain.types import SAMPLE_RATE_HZ, Features, Request, Samples, Span, WindowResult
+from as2d_cli.domain.types import SAMPLE_RATE_HZ, Features, Request, Samples, Span, WindowResult, Word
 from as2d_cli.engine.rescue.care import Care
 from as2d_cli.engine.rescue.coverage import uncovered
 from as2d_cli.engine.rescue.likelihood import mean_log_probability
-from as2d_cli.engine.rescue.texts import joined, replaced, words_at
+from as2d_cli.engine.rescue.stretch import WORD_S, Way, says_more, ways
+from as2d_cli.engine.rescue.texts import around, joined, replaced, words_at
 from as2d_cli.engine.results import Course, conclude
 
-WORD_S = 1.0
-"""Of an uncovered stretch, the word beside it may take so much."""
 LEAST_SURE = -0.6
 """Mean log probability of a stretch's tokens. Of lost sentences it was above -0.5, of guesses at noise, at
 two voices at once and at parts of words below -0.7."""
@@ -80,18 +79,31 @@ class Rescuer:
     ) -> WindowResult:
         """Return a text that has what is said where there are no words: stretches decoded by themselves."""
         for place in self._places(result, samples) if depth else ():
-            part = _between(samples, place)
-            if len(part) == len(samples):
-                continue
-            again = self._stretch(part, request)
+            part, kept = _between(samples, place), words_at(result, place)
+            untried = [way for way in ways(part, len(kept)) if way.kept or len(part) < len(samples)]
+            again = self._stretch(part, kept, untried, request, depth)
             if again is not None:
-                again = self._completed(again, part, request, depth - 1)
-                if len(again.words) > len(words_at(result, place)):
-                    result = replaced(self._target, result, place, again)
+                result = replaced(self._target, result, place, again)
         return result
 
-    def _stretch(self, part: Samples, request: Request) -> WindowResult | None:
-        """Return the text of a stretch, None if that is no better than none: a loop, or a guess."""
+    def _stretch(
+        self, part: Samples, kept: Sequence[Word], untried: Sequence[Way], request: Request, depth: int
+    ) -> WindowResult | None:
+        """Return the text of a stretch with most words, None if none says more than those already written."""
+        best, most = None, len(kept)
+        for way in untried:
+            new = self._sound(_between(part, way.heard), request)
+            count = 0 if new is None else len(new.words) + (len(kept) if way.kept else 0)
+            if new is not None and count > most and says_more(new.words, kept, way):
+                best, most = (way, new), count
+        if best is None:
+            return None
+        way, new = best
+        new = self._completed(new, _between(part, way.heard), request, depth - 1)
+        return around(self._target, new, way, kept)
+
+    def _sound(self, part: Samples, request: Request) -> WindowResult | None:
+        """Return the text of a part, None if that is no better than none: a loop, or a guess."""
         result, session = self._written(part, request)
         if result.looped or result.unfinished:
             return None

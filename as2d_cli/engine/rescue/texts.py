@@ -8,6 +8,7 @@ from dataclasses import replace
 from as2d_cli.decoding.protocols import Target
 from as2d_cli.decoding.repetition import has_loop
 from as2d_cli.domain.types import Span, WindowResult, Word
+from as2d_cli.engine.rescue.stretch import Way, put_at
 from as2d_cli.system.printable import spoken
 
 
@@ -32,6 +33,16 @@ def replaced(target: Target, whole: WindowResult, place: Span, part: WindowResul
     after = [word for word in whole.words if word.start_s >= place.end_s]
     parts = [(0.0, _of_words(before)), (place.start_s, part), (0.0, _of_words(after))]
     return joined(target, parts, whole)
+
+
+def around(target: Target, new: WindowResult, way: Way, kept: Sequence[Word]) -> WindowResult:
+    """Return the text of a stretch, of which `new` was heard in this way and `kept` is written already."""
+    if way.kept is None:
+        return new
+    parts = [(way.heard.start_s, new), (0.0, _of_words(put_at(kept, way.kept)))]
+    if way.kept.start_s < way.heard.start_s:
+        parts.reverse()
+    return joined(target, parts, new)
 
 
 def words_at(result: WindowResult, place: Span) -> list[Word]:

@@ -64,6 +64,36 @@ def test_the_words_of_a_stretch_go_where_it_is():
     assert [token for word in result.words for token in word.tokens] == list(result.tokens[:-1])
 
 
+def test_a_word_that_lost_speech_was_given_to_stays_and_the_rest_is_heard_behind_it():
+    """Whisper leaves out what begins in the middle of a word, and stops after it a second time."""
+
+    def say(seconds, _):
+        return "a b c d e f" if seconds > 10.9 else "f" if seconds > 9 else "g h i j k l m n"
+
+    target = Saying(say)
+    first = Rescuer(target).decoded(SPEECH, TIMED)
+    starts = [0.0, 0.3, 0.6, 0.9, 1.2, 1.5]
+    ends = [*starts[1:], 11.0]
+    timed = tuple(
+        replace(word, start_s=start, end_s=end)
+        for word, start, end in zip(first.words, starts, ends, strict=True)
+    )
+    first = replace(first, words=timed)
+    result = Rescuer(target).looked_after(first, SPEECH, TIMED, Care(listens=True, rescues=True))
+    assert result.text == " a b c d e f g h i j k l m n"
+    times = [(word.start_s, word.end_s) for word in result.words]
+    assert times == sorted(times)
+    assert all(end >= start for start, end in times)
+    assert times[5][1] < 4
+
+
+def test_slow_speech_is_not_decoded_again():
+    target = Saying(lambda *_: "a b c d e f g")  # 1.6 s each
+    first, result = looked_after(target, SPEECH)
+    assert target.asked == []
+    assert result.tokens == first.tokens
+
+
 def test_a_stretch_without_speech_is_left_alone():
     target = Saying(lambda *_: "a b c d e f g h i j k l", heard_to=11 / 25)
     _, result = looked_after(target, np.concatenate([SPEECH, np.zeros(14 * 16_000, np.float32)]))
