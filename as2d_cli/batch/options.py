@@ -58,6 +58,8 @@ class RunOptions:
     output_dir: str | None = None
     overwrite: bool = False
     word_timestamps: bool = False
+    show_confidence: bool = False
+    """Whether the caller shows words by their probabilities."""
     layout: Layout = field(default_factory=Layout)
     structured: bool = False
     """Whether the caller takes segments and words: it prints JSON, or is a program."""
@@ -97,8 +99,11 @@ def build_request(options: RunOptions) -> BatchRequest:
         language=language_code(options.language),
         translate_to=to,
         prompt=joined_prompt(options.prompt, options.hotwords),
-        timed=options.structured or channel == EACH,  # channels are put together by times
+        timed=options.structured
+        or options.show_confidence
+        or channel == EACH,  # channels are put together by times
         word_timestamps=options.word_timestamps,
+        shows_confidence=options.show_confidence,
         layout=options.layout,
         fail_fast=options.fail_fast,
         compare=options.compare,
@@ -183,6 +188,8 @@ def _refuse_idle(options: RunOptions, request: BatchRequest) -> None:
     has_words = options.structured or WORD_FORMATS.intersection(request.formats)
     if "word_timestamps" in options.given and not has_words:
         raise RequestError("--word-timestamps does nothing without JSON", "add --json, or -f json")
+    if "show_confidence" in options.given and options.structured:
+        raise RequestError("--show-confidence does nothing with --json", "leave out one of them")
     if "overwrite" in options.given:
         refuse_idle_overwrite(request)
     if "address" in options.given and request.cluster is None:

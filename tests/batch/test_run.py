@@ -247,6 +247,7 @@ def test_only_what_decides_the_text_of_a_file_makes_it_stale(scripted, sound):
     without = {
         "drafter": registry.model("hearer"),
         "timed": True,
+        "shows_confidence": True,
         "overwrite": True,
         "fail_fast": True,
         "compare": True,

@@ -178,6 +178,9 @@ class FileOptions(Options):
         _switch("overwrite", "Make all files anew, also those not made by as2d."),
     ] = False
     word_timestamps: Annotated[bool, _switch("word-timestamps", "Give the times of words in JSON.")] = False
+    show_confidence: Annotated[
+        bool, _switch("show-confidence", "Colour words by their probability, if stdout is a terminal.")
+    ] = False
     subtitle_style: Annotated[
         str,
         typer.Option(

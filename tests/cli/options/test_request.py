@@ -117,6 +117,7 @@ OPTIONS = {  # another value of each, and whether older outputs are then out of 
     "output_dir": ("out", DOES_NOT_COUNT),  # files are looked for elsewhere
     "overwrite": (True, DOES_NOT_COUNT),
     "word_timestamps": (True, COUNTS),
+    "show_confidence": (True, DOES_NOT_COUNT),
     "subtitle_style": ("netflix", COUNTS),
     "highlight_words": (True, COUNTS),
     "max_line_width": (30, COUNTS),
