@@ -6,7 +6,7 @@ drafters         Drafter, DrafterSpec, DraftToken, END, SessionDrafter, DrafterS
 inner drafters   InnerDrafter, DraftView, Earlier
 tokens           Tokenizer, ByteTokenizer, BYTE_OF, TokenIds, best_of_rows, logprobs_of
 input            Features, FeatureSpec, NOTHING_HEARD, FRAMES_PER_S, heard_frames
-requests         Request, Task, LANGUAGES, Word
+requests         Request, Task, LANGUAGES, language_of_window, Word
 errors           As2dError and those below it, reason
 files            read_json, read_model_json, read_sealed, write_sealed, is_plain_name
 native code      import_native, stdout_to_nobody, device
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         RequestError,
         reason,
     )
-    from as2d_cli.domain.languages import LANGUAGES
+    from as2d_cli.domain.languages import LANGUAGES, language_of_window
     from as2d_cli.domain.tasks import Task
     from as2d_cli.domain.types import (
         FRAMES_PER_S,
@@ -115,6 +115,7 @@ __all__ = [
     "hookimpl",
     "import_native",
     "is_plain_name",
+    "language_of_window",
     "logprobs_of",
     "read_json",
     "read_model_json",
@@ -133,7 +134,7 @@ _NAMES_OF = {
     " Target TargetSession TargetSpec Tokenizer",
     "domain.errors": "As2dError AudioError DecodeError ModelError OutputError PluginError RegistryError"
     " RequestError reason",
-    "domain.languages": "LANGUAGES",
+    "domain.languages": "LANGUAGES language_of_window",
     "domain.tasks": "Task",
     "domain.types": "FRAMES_PER_S NOTHING_HEARD Features FeatureSpec Request TokenIds Word",
     "models.hookspecs": "hookimpl",

@@ -13,7 +13,7 @@ from as2d_cli.batch.outputs import output_folder
 from as2d_cli.batch.request import WORD_FORMATS, BatchRequest, ClusterChoice
 from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.domain.errors import RequestError
-from as2d_cli.domain.languages import AUTO, language_code
+from as2d_cli.domain.languages import AUTO, EACH_WINDOW, language_code
 from as2d_cli.engine.messages import DecodeSettings
 from as2d_cli.models.options import declared_options, with_options
 from as2d_cli.models.registry import load_registry
@@ -87,6 +87,7 @@ def build_request(options: RunOptions) -> BatchRequest:
     whose plugin cannot be used.
     """
     to, channel = _language_to_write(options.to), channel_choice(options.channel)
+    each = options.language.strip().lower() == EACH_WINDOW
     registry = load_registry()
     target, drafter = registry.choose(options.model, options.drafter, "translate" if to else "transcribe")
     request = BatchRequest(
@@ -96,7 +97,8 @@ def build_request(options: RunOptions) -> BatchRequest:
         auto_budget=options.leaves_drafts_open,
         others=registry.others_of(target, drafter),
         memory_limit_bytes=options.memory_limit_bytes,
-        language=language_code(options.language),
+        language=None if each else language_code(options.language),
+        language_each=each,
         translate_to=to,
         prompt=joined_prompt(options.prompt, options.hotwords),
         timed=options.structured

@@ -50,6 +50,8 @@ class BatchRequest:
     drafter: ModelEntry | None = None
     language: str | None = None
     """Whisper language code, or None to detect it in each file."""
+    language_each: bool = False
+    """Whether it is detected in each window."""
     asks: bool = False
     """Whether questions are asked about the recordings, which the target answers by ear."""
     translate_to: str | None = None

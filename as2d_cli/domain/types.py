@@ -91,10 +91,17 @@ class Request:
     to: str = "en"
     """Whisper code of the language to translate to; task `translate` only."""
 
+    sure: float | None = None
+    """Probability from which the language that a model hears counts, not `language`; None: never."""
+    asked: Task | None = None
+    """The task that was asked for, where the language made it another."""
+
     def in_language(self, language: str | None) -> Request:
         """Return the same for speech known to be in `language`: English in English is just written down."""
-        task: Task = "transcribe" if self.task == "translate" and language == self.to else self.task
-        return replace(self, language=language, task=task)
+        asked = self.asked or self.task
+        if asked == "translate" and language == self.to:
+            return replace(self, language=language, task="transcribe", asked=asked)
+        return replace(self, language=language, task=asked, asked=None)
 
 
 @dataclass(frozen=True, slots=True)

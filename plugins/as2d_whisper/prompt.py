@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.plugin import ModelError, Request, Task
+from as2d_cli.plugin import ModelError, Request, Task, language_of_window, logprobs_of
 from as2d_whisper.backends.backend import Audio, Cache
 from as2d_whisper.model import WhisperModel
 
@@ -92,14 +92,19 @@ def _choose(model: WhisperModel, audio: Audio, cache: Cache, request: Request) -
         if request.task not in tasks(model):
             raise ModelError("an English-only model cannot translate", "use a multilingual model")
         return Prompt((start, plain), "en")
-    if language is None:
-        language = _detect(model, audio, cache, start)
+    if language is None or request.sure is not None:
+        heard, probability = _detect(model, audio, cache, start)
+        language = language_of_window(language, heard, probability, request.sure)
     task = request.in_language(language).task
     return Prompt((start, model.tokenizer.languages[language], special(f"<|{task}|>"), plain), language)
 
 
-def _detect(model: WhisperModel, audio: Audio, cache: Cache, start: int) -> str:
-    """Return the likeliest language token after the start token, as Whisper detects languages."""
+def _detect(model: WhisperModel, audio: Audio, cache: Cache, start: int) -> tuple[str, float]:
+    """Return the likeliest language after the start token and its probability among all languages.
+
+    As openai/whisper does it (`decoding.py`: detect_language).
+    """
     codes = model.tokenizer.languages
-    scores = model.decode(audio, cache, [start]).logits[0, list(codes.values())]
-    return list(codes)[int(np.argmax(scores))]
+    scores = model.decode(audio, cache, [start]).logits[:1, list(codes.values())]
+    best = int(np.argmax(scores[0]))
+    return list(codes)[best], float(np.exp(logprobs_of(scores, [best])[0]))

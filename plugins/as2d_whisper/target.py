@@ -74,6 +74,7 @@ class WhisperSession:
         self.language = prompt.language
         self.no_speech_prob = prompt.no_speech_prob
         self._passed: tuple[Rows, TokenIds] | None = None
+        request = request.in_language(prompt.language)
         self._written = "en" if request.task == "translate" else prompt.language
         room = model.facts.n_text_positions - len(prompt.ids)
         self.max_tokens = min(room, TRANSLATION_TOKENS) if request.task == "translate" else room

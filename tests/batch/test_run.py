@@ -263,6 +263,7 @@ def test_only_what_decides_the_text_of_a_file_makes_it_stale(scripted, sound):
     }
     assert stale(word_timestamps=True) == {"json"}
     assert stale(translate_to="en") == {"txt", "json", "srt"}
+    assert stale(language_each=True) == {"txt", "json", "srt"}
     assert stale(language="de") == stale(prompt="x") == {"txt", "json", "srt"}
     assert stale(audio_track="2") == stale(channel="mix") == {"txt", "json", "srt"}
     assert stale(target=registry.model("hearer")) == {"txt", "json", "srt"}
@@ -274,6 +275,7 @@ def test_only_what_decides_the_text_of_a_file_makes_it_stale(scripted, sound):
         "target",
         "word_timestamps",
         "language",
+        "language_each",
         "translate_to",
         "prompt",
         "layout",

@@ -112,9 +112,9 @@ class SpeechOptions(Options):
         typer.Option(
             "--language",
             "-l",
-            metavar="CODE|auto",
+            metavar="CODE|auto|each",
             autocompletion=completion.languages,
-            help="Spoken language, as code or English name.",
+            help="Spoken language, as code or English name; each: detected in each window.",
         ),
     ] = AUTO
     prompt: Annotated[

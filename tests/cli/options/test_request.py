@@ -235,3 +235,11 @@ def test_each_style_can_be_chosen(scripted, name):
     assert (chosen.layout.style, chosen.layout.highlight_words) == (name, True)
     option = next(one for one in fields(BatchOptions) if one.name == "subtitle_style")
     assert name in str(option.type)
+
+
+def test_a_language_for_each_window_is_no_language_and_makes_outputs_stale(scripted):
+    asked = [BatchOptions(**{**BEFORE, "language": name}) for name in ("auto", "Each ")]
+    auto, each = (read_request(options)[0] for options in asked)
+    assert (auto.language, each.language) == (None, None)
+    assert (auto.language_each, each.language_each) == (False, True)
+    assert auto.recipes() != each.recipes()
