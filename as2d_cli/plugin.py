@@ -1,12 +1,12 @@
 """All that a plugin may import of as2d, besides `as2d_cli.testing`; docs/plugins.md says how it is used.
 
 hooks            hookimpl, ModelEntry, ModelOption, OptionValue
-targets          Target, TargetSpec, TargetSession, ShowsStates, States
+targets          Target, TargetSpec, TargetSession, ConfidentSession, ShowsStates, States
 drafters         Drafter, DrafterSpec, DraftToken, END, SessionDrafter, DrafterSession
 inner drafters   InnerDrafter, DraftView, Earlier
-tokens           Tokenizer, ByteTokenizer, BYTE_OF, TokenIds, best_of_rows
+tokens           Tokenizer, ByteTokenizer, BYTE_OF, TokenIds, best_of_rows, logprobs_of
 input            Features, FeatureSpec, NOTHING_HEARD, FRAMES_PER_S, heard_frames
-requests         Request, Task, LANGUAGES, Word
+requests         Request, Task, LANGUAGES, language_of_window, Word
 errors           As2dError and those below it, reason
 files            read_json, read_model_json, read_sealed, write_sealed, is_plain_name
 native code      import_native, stdout_to_nobody, device
@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from as2d_cli.audio.log_mel import heard_frames
     from as2d_cli.decoding.byte_tokens import BYTE_OF, ByteTokenizer
-    from as2d_cli.decoding.greedy import best_of_rows
+    from as2d_cli.decoding.greedy import best_of_rows, logprobs_of
     from as2d_cli.decoding.inner import DraftView, Earlier, InnerDrafter, ShowsStates, States
     from as2d_cli.decoding.protocols import (
         END,
+        ConfidentSession,
         Drafter,
         DrafterSession,
         DrafterSpec,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
         RequestError,
         reason,
     )
-    from as2d_cli.domain.languages import LANGUAGES
+    from as2d_cli.domain.languages import LANGUAGES, language_of_window
     from as2d_cli.domain.tasks import Task
     from as2d_cli.domain.types import (
         FRAMES_PER_S,
@@ -78,6 +79,7 @@ __all__ = [
     "As2dError",
     "AudioError",
     "ByteTokenizer",
+    "ConfidentSession",
     "DecodeError",
     "DraftToken",
     "DraftView",
@@ -113,6 +115,8 @@ __all__ = [
     "hookimpl",
     "import_native",
     "is_plain_name",
+    "language_of_window",
+    "logprobs_of",
     "read_json",
     "read_model_json",
     "read_sealed",
@@ -124,13 +128,13 @@ __all__ = [
 _NAMES_OF = {
     "audio.log_mel": "heard_frames",
     "decoding.byte_tokens": "BYTE_OF ByteTokenizer",
-    "decoding.greedy": "best_of_rows",
+    "decoding.greedy": "best_of_rows logprobs_of",
     "decoding.inner": "DraftView Earlier InnerDrafter ShowsStates States",
-    "decoding.protocols": "END Drafter DrafterSession DrafterSpec DraftToken SessionDrafter Target"
-    " TargetSession TargetSpec Tokenizer",
+    "decoding.protocols": "END ConfidentSession Drafter DrafterSession DrafterSpec DraftToken SessionDrafter"
+    " Target TargetSession TargetSpec Tokenizer",
     "domain.errors": "As2dError AudioError DecodeError ModelError OutputError PluginError RegistryError"
     " RequestError reason",
-    "domain.languages": "LANGUAGES",
+    "domain.languages": "LANGUAGES language_of_window",
     "domain.tasks": "Task",
     "domain.types": "FRAMES_PER_S NOTHING_HEARD Features FeatureSpec Request TokenIds Word",
     "models.hookspecs": "hookimpl",

@@ -13,7 +13,7 @@ from as2d_cli.batch.outputs import output_folder
 from as2d_cli.batch.request import WORD_FORMATS, BatchRequest, ClusterChoice
 from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.domain.errors import RequestError
-from as2d_cli.domain.languages import AUTO, language_code
+from as2d_cli.domain.languages import AUTO, EACH_WINDOW, language_code
 from as2d_cli.engine.messages import DecodeSettings
 from as2d_cli.models.options import declared_options, with_options
 from as2d_cli.models.registry import load_registry
@@ -63,6 +63,8 @@ class RunOptions:
     output_dir: str | None = None
     overwrite: bool = False
     word_timestamps: bool = False
+    show_confidence: bool = False
+    """Whether the caller shows words by their probabilities."""
     layout: Layout = field(default_factory=Layout)
     structured: bool = False
     """Whether the caller takes segments and words: it prints JSON, or is a program."""
@@ -90,6 +92,7 @@ def build_request(options: RunOptions) -> BatchRequest:
     whose plugin cannot be used.
     """
     to, channel = _language_to_write(options.to), channel_choice(options.channel)
+    each = options.language.strip().lower() == EACH_WINDOW
     registry = load_registry()
     target, drafter = registry.choose(options.model, options.drafter, "translate" if to else "transcribe")
     request = BatchRequest(
@@ -100,11 +103,15 @@ def build_request(options: RunOptions) -> BatchRequest:
         others=registry.others_of(target, drafter),
         latency_quantile=_quantile(options.latency_quantile),
         memory_limit_bytes=options.memory_limit_bytes,
-        language=language_code(options.language),
+        language=None if each else language_code(options.language),
+        language_each=each,
         translate_to=to,
         prompt=joined_prompt(options.prompt, options.hotwords),
-        timed=options.structured or channel == EACH,  # channels are put together by times
+        timed=options.structured
+        or options.show_confidence
+        or channel == EACH,  # channels are put together by times
         word_timestamps=options.word_timestamps,
+        shows_confidence=options.show_confidence,
         layout=options.layout,
         fail_fast=options.fail_fast,
         compare=options.compare,
@@ -197,6 +204,8 @@ def _refuse_idle(options: RunOptions, request: BatchRequest) -> None:
     has_words = options.structured or WORD_FORMATS.intersection(request.formats)
     if "word_timestamps" in options.given and not has_words:
         raise RequestError("--word-timestamps does nothing without JSON", "add --json, or -f json")
+    if "show_confidence" in options.given and options.structured:
+        raise RequestError("--show-confidence does nothing with --json", "leave out one of them")
     if "overwrite" in options.given:
         refuse_idle_overwrite(request)
     _refuse_jobs(request)

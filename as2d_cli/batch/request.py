@@ -19,14 +19,14 @@ from as2d_cli.transcripts.subtitles import Layout
 
 WORD_FORMATS = frozenset({"json", "jsonl"})
 """Formats that hold the times of words, if those are asked for."""
-RECIPE = 2
+RECIPE = 3
 """Raised when the same model and options come to give another text, so that older outputs are made anew."""
 _WITHOUT_INFLUENCE = frozenset(
     {
         *("inputs", "asks", "folder", "overwrite", "fail_fast"),
         *("drafter", "compare", "threads", "jobs", "decode", "auto_budget"),
         *("others", "latency_quantile", "memory_limit_bytes", "cluster"),
-        *("target", "timed", "word_timestamps", "formats", "layout"),
+        *("target", "timed", "word_timestamps", "shows_confidence", "formats", "layout"),
     }
 )
 """Parts of a request that change no output, or are accounted for apart."""
@@ -51,6 +51,8 @@ class BatchRequest:
     drafter: ModelEntry | None = None
     language: str | None = None
     """Whisper language code, or None to detect it in each file."""
+    language_each: bool = False
+    """Whether it is detected in each window."""
     asks: bool = False
     """Whether questions are asked about the recordings, which the target answers by ear."""
     translate_to: str | None = None
@@ -61,6 +63,8 @@ class BatchRequest:
     """Whether segments are wanted with times."""
     word_timestamps: bool = False
     """Whether segments keep their words and those their times."""
+    shows_confidence: bool = False
+    """Whether words are shown with their probabilities; in files they are as without."""
     layout: Layout = field(default_factory=Layout)
     """How subtitles are to look."""
     formats: tuple[str, ...] = ()
@@ -117,6 +121,11 @@ class BatchRequest:
         """The drafter and the others, but those that are known to be unable to do what is asked for."""
         task = Request(self.task, to=self.translate_to or "").in_language(self.language).task
         return tuple(one for one in (self.drafter, *self.others) if one and one.does(task))
+
+    @property
+    def keeps_words(self) -> bool:
+        """Whether finished transcripts keep their words for who takes them."""
+        return self.word_timestamps or self.shows_confidence
 
     def recipes(self) -> dict[str, str]:
         """Return, for each format, a digest of what decides the content of its files, apart from the input.

@@ -173,6 +173,7 @@ class BatchRun:
             until_s=until_s,
         )
         transcript = replace(transcript, cues=cues, highlights_words=layout.highlight_words)
+        shown = transcript if self._request.keeps_words else transcript.without_words()
         if not self._request.word_timestamps:
             transcript = transcript.without_words()
         try:
@@ -180,7 +181,7 @@ class BatchRun:
             written = file.outputs.write(transcript, file.formats, recipes, content)
         except OutputError as error:
             return replace(outcome, error=error)
-        return replace(outcome, transcript=transcript, written=written, kept=file.kept, notes=file.notes)
+        return replace(outcome, transcript=shown, written=written, kept=file.kept, notes=file.notes)
 
     def _keep(self, written: tuple[int, FileOutcome]) -> None:
         """Count a file that is written, and keep its outcome until its turn."""

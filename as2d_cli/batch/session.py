@@ -14,7 +14,7 @@ from as2d_cli.batch.request import BatchRequest
 from as2d_cli.batch.work import windows_in
 from as2d_cli.decoding.protocols import TargetSpec
 from as2d_cli.domain.errors import PluginError, RequestError
-from as2d_cli.domain.languages import LANGUAGES
+from as2d_cli.domain.languages import AUTO_SURE, EACH_SURE, LANGUAGES
 from as2d_cli.domain.types import WINDOW_S, Request
 from as2d_cli.engine.comparison import Compared
 from as2d_cli.engine.engine import Engine, EngineSettings
@@ -270,7 +270,8 @@ def _window_request(asked: BatchRequest, spec: TargetSpec) -> Request:
             f"it knows: {known}" if known else "its language cannot be set: leave out --language",
         )
     wants_times = asked.timed or asked.word_timestamps
-    return Request(asked.task, language, word_times=wants_times, prompt=asked.prompt, to=to)
+    sure = None if language or not languages else EACH_SURE if asked.language_each else AUTO_SURE
+    return Request(asked.task, language, word_times=wants_times, prompt=asked.prompt, to=to, sure=sure)
 
 
 def _question_request(asked: BatchRequest, spec: TargetSpec) -> Request:

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from as2d_cli.decoding.controller import Policy
-from as2d_cli.decoding.protocols import DecodeState
+from as2d_cli.decoding.protocols import ConfidentSession, DecodeState
 from as2d_cli.decoding.stream import Clock
 from as2d_cli.decoding.verify import count_accepted, cut
 from as2d_cli.domain.errors import DecodeError
@@ -83,12 +83,14 @@ def decode(
     tokens. Ends at `end_id` or after `session.max_tokens`, as plain decoding does; every committed
     token but the last is then in the cache.
 
-    Raises DecodeError if the target has no prompt or did not decide every row.
+    Raises DecodeError if the target has no prompt, did not decide every row or tells log-probabilities that
+    are none.
     """
     if not session.prompt:
         raise DecodeError("the target opened a window without a prompt", "report this to the plugin's author")
     pending, kept, left = session.prompt[-1], session.length, session.max_tokens
     lag, worth = _Lag(), _Worth()
+    confident = session if isinstance(session, ConfidentSession) else None
     while left > 0:
         ready = stream.snapshot()
         drafting = not stream.complete
@@ -102,6 +104,7 @@ def decode(
         ms = (clock() - began) * 1e3
         accepted = count_accepted(decided, candidates)
         tokens = cut(decided[: accepted + 1], end_id, left)
+        logprobs = _logprobs(confident, len(tokens)) if confident else ()
         kept += len(tokens)
         session.rollback(kept)
         left -= len(tokens)
@@ -113,7 +116,7 @@ def decode(
         if drafting and (lag.too_long(len(tokens), ready, bool(ahead)) or worth.too_little(tested, right)):
             stream.cancel()
         taken = min(accepted, len(tokens))
-        yield Step(tokens, len(candidates), taken, len(ahead), ms, began, run, tested, right)
+        yield Step(tokens, len(candidates), taken, len(ahead), ms, began, run, tested, right, logprobs)
         if pending == end_id:
             return
 
@@ -136,6 +139,17 @@ def _forward(session: DecodeState, rows: list[int]) -> list[int]:
             "the model's graph must return the logits of all rows",
         )
     return decided
+
+
+def _logprobs(session: ConfidentSession, rows: int) -> tuple[float, ...]:
+    """Return the log-probabilities of the tokens that are committed: those of the last pass's first rows."""
+    told = session.logprobs(rows)
+    if told.shape != (rows,) or not bool(((told <= 0) & np.isfinite(told)).all()):
+        raise DecodeError(
+            "the target told log-probabilities that are none", "report this to the plugin's author"
+        )
+    logprobs: list[float] = told.tolist()
+    return tuple(logprobs)
 
 
 def _trials(ahead: Sequence[int], tokens: Sequence[int]) -> tuple[int, int]:

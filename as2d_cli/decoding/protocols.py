@@ -129,6 +129,23 @@ class TargetSession(DecodeState, Protocol):
 
 
 @runtime_checkable
+class ConfidentSession(TargetSession, Protocol):
+    """A session that tells how probable its tokens were. Texts of others have no figures of confidence."""
+
+    @property
+    def no_speech_prob(self) -> float | None:
+        """Probability that nobody speaks in the window, 0 to 1; None if the model does not tell."""
+
+    def logprobs(self, rows: int) -> NDArray[np.float32]:
+        """Return the log-probabilities of what the last `forward` decided after its first `rows` tokens.
+
+        Shape (rows,), each 0 or less; asked for before the next `forward` or `rollback`. The distribution is
+        that which the token was chosen from: with the suppression rules applied, as in openai/whisper's
+        `GreedyDecoder.update`. The same bits whatever rows ran together.
+        """
+
+
+@runtime_checkable
 class ScoringSession(TargetSession, Protocol):
     """A session that can tell logits, which only measuring asks for."""
 

@@ -8,6 +8,11 @@ from difflib import get_close_matches
 from as2d_cli.domain.errors import RequestError
 
 AUTO = "auto"
+EACH_WINDOW = "each"
+AUTO_SURE = 0.9
+"""Probability from which a window of a file counts as being in another language than the file's first."""
+EACH_SURE = 0.5
+"""The same where each window's language is asked for."""
 
 LANGUAGES: dict[str, str] = dict(
     line.split(" ", 1)
@@ -149,6 +154,21 @@ _COUNTRY = re.compile("[a-z]{2}")
 _LOCALE_ENDING = re.compile(r"[.@].*", re.DOTALL)
 _FARTHEST = 30
 """Languages this far apart on CLDR's scale, 4 for dialects, are not offered for one another."""
+
+
+def language_of_window(of_file: str | None, heard: str, probability: float, sure: float | None) -> str:
+    """Return the language of a window by that of its file, None in the first, and what is heard in it.
+
+    It depends on no other window, so windows may be decoded in any order. A foreign name makes a model less
+    sure, but not sure of another language (decision 18).
+
+    >>> language_of_window(None, "de", 0.4, 0.9), language_of_window("en", "de", 0.4, 0.9)
+    ('de', 'en')
+    >>> language_of_window("en", "de", 0.95, 0.9), language_of_window("en", "de", 0.95, None)
+    ('de', 'en')
+    """
+    is_heard = of_file is None or (sure is not None and probability >= sure)
+    return heard if is_heard or of_file is None else of_file
 
 
 def language_code(text: str) -> str | None:

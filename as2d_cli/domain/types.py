@@ -93,10 +93,17 @@ class Request:
     to: str = "en"
     """Whisper code of the language to translate to; task `translate` only."""
 
+    sure: float | None = None
+    """Probability from which the language that a model hears counts, not `language`; None: never."""
+    asked: Task | None = None
+    """The task that was asked for, where the language made it another."""
+
     def in_language(self, language: str | None) -> Request:
         """Return the same for speech known to be in `language`: English in English is just written down."""
-        task: Task = "transcribe" if self.task == "translate" and language == self.to else self.task
-        return replace(self, language=language, task=task)
+        asked = self.asked or self.task
+        if asked == "translate" and language == self.to:
+            return replace(self, language=language, task="transcribe", asked=asked)
+        return replace(self, language=language, task=asked, asked=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +149,27 @@ class Word:
     start_s: float
     end_s: float
     probability: float | None = None
+    """Mean probability of its tokens, as openai/whisper has it (`timing.py`); None if they are not known."""
     tokens: tuple[int, ...] = ()
     """The target's tokens that it was written with."""
+    logprobs: tuple[float, ...] = ()
+    """Their log-probabilities; () if they are not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """How sure a model is of a window's text, in the measures of Whisper programs; None: not known.
+
+    Names and definitions are those of openai/whisper's `DecodingResult` (`decoding.py`) and faster-whisper's
+    `Segment` (`transcribe.py`). As there, all segments of a window have the figures of the window.
+    """
+
+    avg_logprob: float | None = None
+    """Mean log-probability of the window's tokens, its end included."""
+    no_speech_prob: float | None = None
+    """Probability that nobody speaks, 0 to 1."""
+    compression_ratio: float | None = None
+    """Bytes of the window's text per byte of it compressed by zlib; over 2.4 it probably repeats itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +183,10 @@ class Segment:
     tokens: tuple[int, ...] = ()
     speaker: str | None = None
     """Who says it, where channels are heard apart."""
+    confidence: Confidence = Confidence()
+    """Of the window in which it begins."""
+    language: str | None = None
+    """Whisper code of the language that is spoken in that window."""
 
     def without_words(self) -> Segment:
         """Return the same without words."""
@@ -182,6 +212,8 @@ class Step:
     """Draft tokens that the committed ones put to the test, proposed or not."""
     right: int = field(default=0, compare=False)
     """As many of these were right."""
+    logprobs: tuple[float, ...] = field(default=(), compare=False)
+    """Log-probabilities of `tokens`; () from a target that tells none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +302,18 @@ class WindowResult:
     """Whether a second decoding gave a better text, or a part of it."""
     trace: WindowTrace | None = None
     """How it came about, if that was asked for."""
+    logprobs: tuple[float, ...] = ()
+    """Log-probabilities of `tokens`; () from a target that tells none."""
+    no_speech_prob: float | None = None
+    """Probability that nobody speaks, 0 to 1; None if the target does not tell."""
+
+    @property
+    def avg_logprob(self) -> float | None:
+        """Mean log-probability of its tokens; None if they are not known.
+
+        As in openai/whisper (`DecodingTask.run`), a text without an end is divided by one token more, too.
+        """
+        return sum(self.logprobs) / (len(self.tokens) + self.unfinished) if self.logprobs else None
 
     @property
     def is_doubtful(self) -> bool:

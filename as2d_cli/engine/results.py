@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from as2d_cli.decoding import EMPTY, DraftReader
 from as2d_cli.decoding.controller import tally
-from as2d_cli.decoding.protocols import Target, TargetSession
+from as2d_cli.decoding.protocols import ConfidentSession, Target, TargetSession
 from as2d_cli.decoding.repetition import has_loop
 from as2d_cli.domain.errors import DecodeError
 from as2d_cli.domain.types import DecodeStats, Request, Step, WindowResult, WindowTrace, Word
@@ -36,14 +36,17 @@ def conclude(
     """Return the result of a window of which the last step has just been taken."""
     tokens = [token for step in steps for token in step.tokens]
     text = [token for token in tokens if token != target.spec.end_id]
+    logprobs = tuple(logprob for step in steps for logprob in step.logprobs)
     return WindowResult(
         text=spoken(target.tokenizer.decode_bytes(text).decode("utf-8", "ignore")),
         tokens=tuple(tokens),
         language=_language(session),
-        words=_words(session, text, course) if request.word_times else (),
+        words=_words(session, text, logprobs, course) if request.word_times else (),
         looped=has_loop(text),
         unfinished=len(text) == len(tokens),
         stats=_stats(steps, course),
+        logprobs=logprobs,
+        no_speech_prob=_no_speech_prob(session),
     )
 
 
@@ -55,10 +58,35 @@ def _language(session: TargetSession) -> str | None:
     return language
 
 
-def _words(session: TargetSession, text: Sequence[int], course: Course) -> tuple[Word, ...]:
-    """Return the words that have something to show."""
+def _no_speech_prob(session: TargetSession) -> float | None:
+    """Return what a target tells of silence. Raises `DecodeError` if it is no probability."""
+    told = session.no_speech_prob if isinstance(session, ConfidentSession) else None
+    if told is not None and not 0 <= told <= 1:
+        raise DecodeError(f"the target told {told!r} for a probability", _TO_THE_AUTHOR)
+    return None if told is None else float(told)
+
+
+def _words(
+    session: TargetSession, text: Sequence[int], logprobs: Sequence[float], course: Course
+) -> tuple[Word, ...]:
+    """Return the words that have something to show, with the log-probabilities of their tokens."""
     words = map(_plain, session.words(text, course.duration_s))
-    return tuple(word for word in words if word.text)
+    return tuple(word for word in _weighed(words, text, logprobs) if word.text)
+
+
+def _weighed(words: Iterable[Word], text: Sequence[int], logprobs: Sequence[float]) -> Iterator[Word]:
+    """Yield `words` with the log-probabilities of their tokens, which are in `text`, in order."""
+    at = 0
+    for word in words:
+        count = len(word.tokens)
+        places = range(at, len(text) - count + 1)
+        place = next((place for place in places if tuple(text[place : place + count]) == word.tokens), None)
+        if not (logprobs and count) or place is None:
+            yield word
+            continue
+        at = place + count
+        own = tuple(logprobs[place:at])
+        yield replace(word, probability=sum(map(math.exp, own)) / count, logprobs=own)
 
 
 def _plain(told: Word) -> Word:

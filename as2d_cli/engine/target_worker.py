@@ -61,8 +61,9 @@ class FileLanguage:
         return job.request.in_language(self.code) if is_known else job.request
 
     def note(self, job: Job, code: str | None) -> None:
-        """Note in which language a window was opened."""
-        self._group, self.code = job.group, code or ""
+        """Note in which language a window was opened: the first of a file that tells one decides."""
+        if job.group != self._group or not self.code:
+            self._group, self.code = job.group, code or ""
 
 
 class TargetWorker:
@@ -99,7 +100,11 @@ class TargetWorker:
         session = opened(self._target, features, request, carefully=not is_looked_after)
         self._language.note(job, session.language)
         encoded = time.perf_counter()
-        draft = self._inner_draft(self._inner, job, session, pipe) if self._inner else self._draft(job)
+        draft = (
+            self._inner_draft(self._inner, job, session, pipe)
+            if self._inner
+            else self._draft(job, session.language)
+        )
         steps = list(self._steps(session, draft, job, pipe))
         draft.cancel()  # what is left of it is of no use any more
         result = conclude(self._target, session, request, steps, Course(job.duration_s, began, encoded))
@@ -123,11 +128,11 @@ class TargetWorker:
         result = self._rescuer.looked_after(first, samples, request, care)
         return result if job.request.word_times else replace(result, words=())
 
-    def _draft(self, job: Job) -> DraftReader:
+    def _draft(self, job: Job, spoken: str | None) -> DraftReader:
         if not job.drafted:
             return EMPTY
         draft = self._slots.stream(job.slot).reader(job.epoch, self._target.spec.vocab_size)
-        useful, spoken = self._draft_languages, self._language.code
+        useful = self._draft_languages
         if useful is not None and spoken and spoken not in useful:
             draft.cancel()
         return EMPTY if draft.state is DraftState.CANCELLED else draft  # not wanted before it began

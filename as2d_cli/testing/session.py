@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from as2d_cli.decoding.inner import States
 from as2d_cli.domain.errors import DecodeError
@@ -46,6 +47,8 @@ class ScriptedSession:
         """What inner drafters may see of the window."""
         self.passes = 0
         """Calls of `forward` so far."""
+        self.no_speech_prob: float | None = None
+        self._told = np.zeros(0, np.float32)  # log-probabilities of the last pass
         self._text = [*self.prompt, *script]
         self._cache = list(self.prompt[:-1])
         self._matching = len(self._cache)  # leading tokens of the cache that equal prompt + script
@@ -74,7 +77,13 @@ class ScriptedSession:
             raise DecodeError(f"{len(tokens)} rows on top of {len(self._cache)} overflow a scripted cache")
         self.passes += 1
         self._cost(len(tokens))
-        return np.array([self._decide(token) for token in tokens], dtype=np.int32)
+        decided = [self._decide(token) for token in tokens]
+        self._told = np.array([logprob for _, logprob in decided], np.float32)
+        return np.array([token for token, _ in decided], dtype=np.int32)
+
+    def logprobs(self, rows: int) -> NDArray[np.float32]:
+        """Return log-probabilities, made up of the whole cache, of the last pass's first `rows` decisions."""
+        return self._told[:rows]
 
     def rollback(self, length: int) -> None:
         """Keep the first `length` tokens of the cache."""
@@ -90,11 +99,14 @@ class ScriptedSession:
             raise DecodeError("words were asked for tokens that are not in the scripted cache")
         return self._words(tokens, duration_s)
 
-    def _decide(self, token: int) -> int:
+    def _decide(self, token: int) -> tuple[int, float]:
+        """Return the decision after `token` with its log-probability."""
         index = len(self._cache)
         self._cache.append(token)
+        mixed = zlib.crc32(np.array(self._cache, dtype=np.int32).tobytes())
+        logprob = -(mixed % 1000) / 500
         if self._matching == index < len(self._text) and self._text[index] == token:
             self._matching += 1
             if self._matching < len(self._text):
-                return self._text[self._matching]
-        return zlib.crc32(np.array(self._cache, dtype=np.int32).tobytes()) % self._vocab_size
+                return self._text[self._matching], logprob
+        return mixed % self._vocab_size, logprob

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from as2d_cli.decoding.protocols import Target, TargetSession
+from as2d_cli.decoding.protocols import ConfidentSession, Target, TargetSession
 from as2d_cli.domain.errors import As2dError
 from as2d_cli.domain.types import WINDOW_S
 from as2d_cli.testing.racing import Ids, alone, raced, spoiled
@@ -67,6 +67,22 @@ class TargetContract:
                 for at in range(0, len(rows), count):
                     decided += session.forward(rows[at : at + count]).tolist()
                 expect(decided == text, f"{count} rows together decide otherwise than one by one")
+
+    def test_confidence_is_the_same(self, target: Target) -> None:
+        """Log-probabilities, of a target that tells them, do not depend on the rows that run together."""
+        for case in self.windows(target):
+            text, session = self._alone(target, case), target.open(*case)
+            if not isinstance(session, ConfidentSession):
+                return
+            silence = session.no_speech_prob
+            expect(silence is None or 0 <= silence <= 1, f"no_speech_prob is {silence}")
+            rows = [session.prompt[-1], *text][: len(text)]
+            single = self._logprobs(session, rows, 1)
+            expect(max(single) <= 0, f"{max(single)} is no log-probability")
+            expect(min(single) < max(single), "all tokens have one log-probability")
+            for count in range(2, _MAX_ROWS + 1):
+                together = self._logprobs(target.open(*case), rows, count)
+                expect(together == single, f"{count} rows together are not as probable as one by one")
 
     def test_rollback_then_forward(self, target: Target) -> None:
         """After rows have been dropped, all is as if they had never been."""
@@ -142,6 +158,15 @@ class TargetContract:
 
     def _alone(self, target: Target, case: Case) -> list[int]:
         return alone(target.open(*case), target.spec.end_id, self.limit)
+
+    def _logprobs(self, session: TargetSession, rows: Sequence[int], count: int) -> list[float]:
+        told: list[float] = []
+        assert isinstance(session, ConfidentSession)
+        for at in range(0, len(rows), count):
+            part = rows[at : at + count]
+            session.forward(part)
+            told += session.logprobs(len(part)).tolist()
+        return told
 
     def _decides_each(self, target: Target, session: TargetSession, rows: Sequence[int]) -> None:
         decided = np.asarray(session.forward(rows))

@@ -10,7 +10,6 @@ import csv
 import io
 import json
 import re
-import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,6 +24,7 @@ SCHEMA_VERSION = 1
 """Of the JSON formats; raised when a key changes its meaning or goes."""
 
 _FRAME_S = 0.01
+_FIGURES = ("avg_logprob", "no_speech_prob", "compression_ratio")
 _OBEYED = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # those below space are always escaped in JSON
 
 
@@ -135,7 +135,7 @@ def _escaped(text: str) -> str:
 def write_tsv(transcript: Transcript) -> str:
     """Return `start end text` in tab-separated columns, times in whole milliseconds, as Whisper does.
 
-    Where speakers are told apart, a column `speaker` is before the text.
+    Where speakers are told apart, a column `speaker` is before the text. The figures of confidence follow it.
     """
     return "".join("\t".join(row) + "\n" for row in _rows(transcript))
 
@@ -143,7 +143,8 @@ def write_tsv(transcript: Transcript) -> str:
 def write_csv(transcript: Transcript) -> str:
     """Return `start,end,text`, quoted by RFC 4180, times in whole milliseconds, as whisper.cpp does.
 
-    Where speakers are told apart, a column `speaker` is before the text, as there.
+    Where speakers are told apart, a column `speaker` is before the text, as there. The figures of confidence
+    follow it.
     """
     table = io.StringIO()
     csv.writer(table, lineterminator="\n").writerows(_rows(transcript))
@@ -153,10 +154,12 @@ def write_csv(transcript: Transcript) -> str:
 def _rows(transcript: Transcript) -> Iterator[list[str]]:
     """Yield the names of the columns, and a row for each segment."""
     has_speakers = _has_speakers(transcript)
-    yield ["start", "end", *["speaker"] * has_speakers, "text"]
+    yield ["start", "end", *["speaker"] * has_speakers, "text", *_FIGURES]
     for segment, text in whole_lines(transcript):
         times = [str(_milliseconds(seconds)) for seconds in (segment.start_s, segment.end_s)]
-        yield [*times, *[segment.speaker or ""] * has_speakers, text]
+        figures = [getattr(segment.confidence, name) for name in _FIGURES]
+        told = ["" if figure is None else f"{figure:.4f}" for figure in figures]
+        yield [*times, *[segment.speaker or ""] * has_speakers, text, *told]
 
 
 def write_lrc(transcript: Transcript) -> str:
@@ -196,7 +199,7 @@ def document(transcript: Transcript) -> dict[str, Any]:
 
 
 def _segment(number: int, segment: Segment) -> dict[str, Any]:
-    """Return Whisper's keys. What greedy decoding has no figure for is null; temperature is always 0."""
+    """Return Whisper's keys, and more. What a target does not tell is null; temperature is always 0."""
     fields: dict[str, Any] = {
         "id": number,
         "seek": int(segment.start_s / _FRAME_S),
@@ -205,9 +208,8 @@ def _segment(number: int, segment: Segment) -> dict[str, Any]:
         "text": segment.text,
         "tokens": [int(token) for token in segment.tokens],
         "temperature": 0.0,
-        "avg_logprob": None,
-        "compression_ratio": _compression_ratio(segment.text),
-        "no_speech_prob": None,
+        **{name: _figure(getattr(segment.confidence, name)) for name in _FIGURES},
+        "language": segment.language,
     }
     if segment.speaker is not None:
         fields["speaker"] = segment.speaker
@@ -227,7 +229,7 @@ def _word(word: Word) -> dict[str, Any]:
         "word": word.text,
         "start": _rounded(word.start_s),
         "end": _rounded(word.end_s),
-        "probability": None if word.probability is None else float(word.probability),
+        "probability": _figure(word.probability),
     }
 
 
@@ -235,10 +237,8 @@ def _rounded(seconds: float) -> float:
     return round(float(seconds), 3)
 
 
-def _compression_ratio(text: str) -> float:
-    """Return Whisper's measure of repetition: bytes of text per byte of it compressed by zlib."""
-    data = text.encode("utf-8", "ignore")
-    return len(data) / len(zlib.compress(data))
+def _figure(value: float | None) -> float | None:
+    return None if value is None else round(float(value), 6)
 
 
 def to_json(value: object, indent: int | None = None) -> str:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 import unicodedata
+import zlib
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from as2d_cli.domain.types import Segment, Span, WindowResult, Word
+from as2d_cli.domain.types import Confidence, Segment, Span, WindowResult, Word
 
 _SENTENCE_ENDS = frozenset(".?!…。？！．｡؟۔।॥")  # noqa: RUF001
 _CLAUSE_ENDS = frozenset(",;:—–、，；：､،؛")  # noqa: RUF001
@@ -52,12 +54,16 @@ class Segmenter:
         self._sentence: list[Word] = []  # the last one, which may go on in the next window
         self._given = 0  # its words that are in segments already
         self._now_s = 0.0
+        self._taken = self._written = 0  # words that came in, and those that are in segments
+        self._windows: deque[tuple[int, WindowResult]] = deque()  # each with the number of its first word
 
     def add(self, window: Span, result: WindowResult) -> list[Segment]:
         """Take the next window; return the segments that are complete now."""
         if not result.words:
             return [*self.finish(), *self._untimed(window, result)]
         words = list(self._sentence)
+        self._windows.append((self._taken, result))
+        self._taken += len(result.words)
         for word in _set_off(result.words):
             start_s, self._now_s = _within(word, window, self._now_s, self._duration_s)
             words.append(replace(word, start_s=start_s, end_s=self._now_s))
@@ -83,13 +89,21 @@ class Segmenter:
         if text:
             start_s = min(max(self._now_s, window.start_s), self._duration_s)
             self._now_s = min(max(start_s, window.end_s), self._duration_s)
-            yield Segment(start_s, self._now_s, text, tokens=result.tokens)
+            segment = Segment(start_s, self._now_s, text, tokens=result.tokens)
+            yield _of_window(segment, result)
+
+    def _segment(self, words: Sequence[Word]) -> Segment:
+        """Return the next words as a segment of the window in which they begin."""
+        while len(self._windows) > 1 and self._windows[1][0] <= self._written:
+            self._windows.popleft()
+        self._written += len(words)
+        return _of_window(_as_segment(words), self._windows[0][1])
 
     def _rest_of(self, sentences: Iterable[Sequence[Word]]) -> list[Segment]:
         """Return what is still to be given of complete sentences, the first of them perhaps begun."""
         segments: list[Segment] = []
         for sentence in sentences:
-            segments += map(_as_segment, _fitting(sentence[self._given :], self._limits))
+            segments += map(self._segment, _fitting(sentence[self._given :], self._limits))
             self._given = 0
         return segments
 
@@ -99,7 +113,7 @@ class Segmenter:
         rest = self._sentence[self._given : _sure(self._sentence, self._limits)]
         while (count := _longest(rest, self._limits)) < len(rest):
             count = _best_break(rest, count)
-            segments.append(_as_segment(rest[:count]))
+            segments.append(self._segment(rest[:count]))
             self._given += count
             rest = rest[count:]
         return segments
@@ -232,6 +246,22 @@ def _as_segment(words: Sequence[Word]) -> Segment:
     text = "".join(word.text for word in words).strip()
     tokens = tuple(token for word in words for token in word.tokens)
     return Segment(words[0].start_s, words[-1].end_s, text, tuple(words), tokens)
+
+
+def _of_window(segment: Segment, result: WindowResult) -> Segment:
+    """Return a segment with what is known of the window in which it begins."""
+    return replace(segment, confidence=confidence(result), language=result.language)
+
+
+def confidence(result: WindowResult) -> Confidence:
+    """Return the figures of a window's text.
+
+    >>> confidence(WindowResult(" So", (5, 0), "en", logprobs=(-0.5, -0.25), no_speech_prob=0.125))
+    Confidence(avg_logprob=-0.375, no_speech_prob=0.125, compression_ratio=0.2)
+    """
+    text = result.text.strip().encode("utf-8", "ignore")
+    ratio = len(text) / len(zlib.compress(text))
+    return Confidence(result.avg_logprob, result.no_speech_prob, ratio)
 
 
 def join_texts(texts: Iterable[str]) -> str:

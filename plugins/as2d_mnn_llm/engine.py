@@ -22,6 +22,7 @@ from as2d_cli.plugin import (
     TokenIds,
     best_of_rows,
     import_native,
+    logprobs_of,
     read_model_json,
     stdout_to_nobody,
 )
@@ -113,10 +114,14 @@ class Engine:
         """Return a copy of the last pass's logits, shape (rows, vocabulary)."""
         return np.array(self._view())
 
+    def logprobs(self, decided: TokenIds) -> NDArray[np.float32]:
+        """Return the log-probabilities of what the last pass decided, `decided`, in its first rows."""
+        return logprobs_of(self._view(), decided)
+
     def probability(self) -> float:
         """Return the probability of the greedy token after the last pass's last row."""
-        scores = self._view()[-1]
-        return 1 / float(np.exp(scores - scores.max()).sum())
+        last = self._view()[-1:]
+        return float(np.exp(logprobs_of(last, best_of_rows(last))[0]))
 
     def rollback(self, length: int) -> None:
         """Keep the first `length` tokens. Raises `ModelError` for a length that is not cached."""

@@ -5,15 +5,18 @@ As openai/whisper does it (`tokenizer.py`; the text before: `DecodingTask._get_i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from as2d_cli.plugin import ModelError, Request, Task
+from as2d_cli.plugin import ModelError, Request, Task, language_of_window, logprobs_of
 from as2d_whisper.backends.backend import Audio, Cache
 from as2d_whisper.model import WhisperModel
 
 _TEXT_BEFORE = "<|startofprev|>"
+_SILENCE = ("<|nospeech|>", "<|nocaptions|>")
+"""Names of the token for silence: OpenAI's, and that in the files of models before large-v3."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,11 @@ class Prompt:
 
     ids: tuple[int, ...]
     language: str
+    no_speech_prob: float | None = None
+    """Probability of the token for silence after the start token; None: the model has none.
+
+    As in openai/whisper (`DecodingTask._main_loop`), among all tokens of the vocabulary.
+    """
 
 
 def tasks(model: WhisperModel) -> tuple[Task, ...]:
@@ -45,11 +53,21 @@ def open_prompt(model: WhisperModel, audio: Audio, cache: Cache, request: Reques
     Raises `ModelError` for a language or task the model does not have.
     """
     prompt = _choose(model, audio, cache, request)
-    if before := _text_before(model, request):
-        cache.truncate(0)  # detecting the language may have left the start token there
-        prompt = Prompt((*before, *prompt.ids), prompt.language)
-    model.decode(audio, cache, prompt.ids[cache.length : -1])
-    return prompt
+    before = _text_before(model, request)
+    cache.truncate(0)  # detecting the language may have left the start token there
+    if before:
+        model.decode(audio, cache, before)
+    rows = model.decode(audio, cache, prompt.ids[:-1])
+    return replace(prompt, ids=(*before, *prompt.ids), no_speech_prob=_no_speech_prob(model, rows.logits[0]))
+
+
+def _no_speech_prob(model: WhisperModel, after_start: NDArray[np.float32]) -> float | None:
+    """Return the probability of silence by the logits after the start token, shape (vocab,)."""
+    silence = next(filter(model.tokenizer.has_special, _SILENCE), None)
+    if silence is None:
+        return None
+    shares = np.exp(after_start - after_start.max())
+    return float(shares[model.tokenizer.special(silence)] / shares.sum())
 
 
 def _text_before(model: WhisperModel, request: Request) -> tuple[int, ...]:
@@ -74,14 +92,19 @@ def _choose(model: WhisperModel, audio: Audio, cache: Cache, request: Request) -
         if request.task not in tasks(model):
             raise ModelError("an English-only model cannot translate", "use a multilingual model")
         return Prompt((start, plain), "en")
-    if language is None:
-        language = _detect(model, audio, cache, start)
+    if language is None or request.sure is not None:
+        heard, probability = _detect(model, audio, cache, start)
+        language = language_of_window(language, heard, probability, request.sure)
     task = request.in_language(language).task
     return Prompt((start, model.tokenizer.languages[language], special(f"<|{task}|>"), plain), language)
 
 
-def _detect(model: WhisperModel, audio: Audio, cache: Cache, start: int) -> str:
-    """Return the likeliest language token after the start token, as Whisper detects languages."""
+def _detect(model: WhisperModel, audio: Audio, cache: Cache, start: int) -> tuple[str, float]:
+    """Return the likeliest language after the start token and its probability among all languages.
+
+    As openai/whisper does it (`decoding.py`: detect_language).
+    """
     codes = model.tokenizer.languages
-    scores = model.decode(audio, cache, [start]).logits[0, list(codes.values())]
-    return list(codes)[int(np.argmax(scores))]
+    scores = model.decode(audio, cache, [start]).logits[:1, list(codes.values())]
+    best = int(np.argmax(scores[0]))
+    return list(codes)[best], float(np.exp(logprobs_of(scores, [best])[0]))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.plugin import Features, ModelError, Request, TargetSpec, TokenIds, Word
+from as2d_cli.plugin import Features, ModelError, Request, TargetSpec, TokenIds, Word, logprobs_of
 from as2d_whisper.backends.backend import Rows
 from as2d_whisper.context import fit
 from as2d_whisper.model import WhisperModel
@@ -80,6 +80,9 @@ class WhisperSession:
         prompt = open_prompt(model, self._audio, self._cache, request)
         self.prompt = prompt.ids
         self.language = prompt.language
+        self.no_speech_prob = prompt.no_speech_prob
+        self._passed: tuple[Rows, TokenIds] | None = None
+        request = request.in_language(prompt.language)
         self._written = "en" if request.task == "translate" else prompt.language
         room = model.facts.n_text_positions - len(prompt.ids)
         self.max_tokens = min(room, TRANSLATION_TOKENS) if request.task == "translate" else room
@@ -93,7 +96,16 @@ class WhisperSession:
         """Append `tokens` and return the greedy next token after each, shape (len(tokens),)."""
         first = len(self.prompt) - 1 - self._cache.length
         rows = self._decode(tokens)
-        return self._rules.choose(rows.logits, first if 0 <= first < len(tokens) else None)
+        decided = self._rules.choose(rows.logits, first if 0 <= first < len(tokens) else None)
+        self._passed = rows, decided
+        return decided
+
+    def logprobs(self, rows: int) -> NDArray[np.float32]:
+        """Return the log-probabilities of the last pass's first `rows` decisions among the allowed tokens."""
+        if self._passed is None:
+            raise ModelError("nothing has been decided yet")
+        passed, decided = self._passed
+        return logprobs_of(passed.logits[:, : self._rules.allowed], decided[:rows])
 
     def scores(self, tokens: Sequence[int]) -> NDArray[np.float32]:
         """Append `tokens` and return the logits after each, shape (len(tokens), vocab)."""

@@ -247,6 +247,7 @@ def test_only_what_decides_the_text_of_a_file_makes_it_stale(scripted, sound):
     without = {
         "drafter": registry.model("hearer"),
         "timed": True,
+        "shows_confidence": True,
         "overwrite": True,
         "fail_fast": True,
         "compare": True,
@@ -263,6 +264,7 @@ def test_only_what_decides_the_text_of_a_file_makes_it_stale(scripted, sound):
     }
     assert stale(word_timestamps=True) == {"json"}
     assert stale(translate_to="en") == {"txt", "json", "srt"}
+    assert stale(language_each=True) == {"txt", "json", "srt"}
     assert stale(language="de") == stale(prompt="x") == {"txt", "json", "srt"}
     assert stale(audio_track="2") == stale(channel="mix") == stale(rescue=False) == {"txt", "json", "srt"}
     assert stale(target=registry.model("hearer")) == {"txt", "json", "srt"}
@@ -274,6 +276,7 @@ def test_only_what_decides_the_text_of_a_file_makes_it_stale(scripted, sound):
         "target",
         "word_timestamps",
         "language",
+        "language_each",
         "translate_to",
         "prompt",
         "layout",

@@ -84,8 +84,8 @@ def check_empty(stem):
         "jsonl": "",
         "lrc": "",
         "srt": "",
-        "tsv": "start\tend\ttext\n",
-        "csv": "start,end,text\n",
+        "tsv": "start\tend\ttext\tavg_logprob\tno_speech_prob\tcompression_ratio\n",
+        "csv": "start,end,text,avg_logprob,no_speech_prob,compression_ratio\n",
     }
     assert {name: stem.with_suffix(f".{name}").read_text(encoding="utf-8") for name in empty} == empty
 

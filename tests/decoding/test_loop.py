@@ -276,3 +276,23 @@ def test_a_target_that_decides_no_token_ids_is_an_error(answer):
     session = Confused(TEXT, prompt=PROMPT, vocab_size=VOCAB, max_tokens=200)
     with pytest.raises(DecodeError, match="no token ids"):
         next(decode(session, EMPTY, Aligner(), FixedBudget(0), end_id=END))
+
+
+@pytest.mark.parametrize("told", [[0.5], [float("nan")], [float("-inf")], [-1.0, -1.0]])
+def test_log_probabilities_that_are_none_fail_the_window(told):
+    session = ScriptedSession(TEXT, prompt=PROMPT, vocab_size=VOCAB, max_tokens=9)
+    session.logprobs = lambda rows: np.array(told, np.float32)
+    with pytest.raises(DecodeError, match="log-probabilities that are none"):
+        next(decode(session, EMPTY, Aligner(), FixedBudget(0), end_id=END))
+
+
+def test_a_target_that_tells_no_log_probabilities_is_decoded_without():
+    class Silent:
+        def __init__(self, session):
+            self.prompt, self.length, self.max_tokens = session.prompt, session.length, session.max_tokens
+            self.forward, self.rollback = session.forward, session.rollback
+
+    session = Silent(ScriptedSession(TEXT, prompt=PROMPT, vocab_size=VOCAB, max_tokens=200))
+    steps = list(decode(session, EMPTY, Aligner(), FixedBudget(0), end_id=END))
+    assert [token for step in steps for token in step.tokens] == TEXT
+    assert {step.logprobs for step in steps} == {()}

@@ -114,6 +114,19 @@ def plain(script, max_tokens):
     return text[: min(text.index(END) + 1, max_tokens)]
 
 
+def plain_logprobs(session, committed):
+    """Log-probabilities of tokens that are decided row by row, without the code under test."""
+    told = []
+    for token in [session.prompt[-1], *committed[:-1]]:
+        session.forward([token])
+        told += session.logprobs(1).tolist()
+    return told
+
+
+def scripted(script, max_tokens, cost=lambda rows: None):
+    return ScriptedSession([*script, END], prompt=(3, 4), vocab_size=VOCAB, max_tokens=max_tokens, cost=cost)
+
+
 @settings(max_examples=1000)
 @given(st.data())
 def test_any_draft_any_timing_any_budget_and_any_aligner_give_the_targets_own_tokens(data):
@@ -133,21 +146,19 @@ def test_any_draft_any_timing_any_budget_and_any_aligner_give_the_targets_own_to
     reader = HauntedReader(stream, 2, VOCAB, schedule, final)
     reader.ghost = ghost
     reader.haunts = iter(data.draw(st.lists(st.booleans(), max_size=20), label="late publishes"))
-    session = ScriptedSession(
-        [*script, END],
-        prompt=(3, 4),
-        vocab_size=VOCAB,
-        max_tokens=max_tokens,
-        cost=lambda rows: clock.advance(0.01 + 0.002 * rows),
-    )
+    session = scripted(script, max_tokens, lambda rows: clock.advance(0.01 + 0.002 * rows))
     policy, aligner = data.draw(policies, label="policy"), data.draw(aligners, label="aligner")
 
-    committed = []
+    committed, logprobs = [], []
     for step in decode(session, reader, aligner, policy, end_id=END, clock=clock):
         committed += step.tokens
+        logprobs += step.logprobs
         assert session.cached == (3, 4, *committed[:-1])
 
     assert committed == plain(script, max_tokens)
+    assert logprobs == plain_logprobs(scripted(script, max_tokens), committed), (
+        "confidence is the target's own"
+    )
     assert session.passes <= len(committed), "no draft may cost an extra pass"
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from as2d_cli.domain.errors import RequestError
-from as2d_cli.domain.languages import LANGUAGES, language_code
+from as2d_cli.domain.languages import AUTO_SURE, LANGUAGES, language_code, language_of_window
+from as2d_cli.domain.types import Request
 
 
 def test_whisper_has_a_hundred_languages():
@@ -95,3 +96,17 @@ def test_every_code_of_the_default_target_is_known():
         "haw ln ha ba jw su yue "
     )
     assert list(LANGUAGES) == codes.split()
+
+
+def test_a_window_is_in_its_files_language_unless_another_is_surely_heard():
+    assert language_of_window("en", "fr", AUTO_SURE, AUTO_SURE) == "fr"
+    assert language_of_window("en", "fr", AUTO_SURE - 0.01, AUTO_SURE) == "en"
+    assert language_of_window("en", "fr", 1.0, None) == "en"
+    assert language_of_window(None, "fr", 0.1, None) == "fr"
+
+
+def test_a_translation_that_one_window_does_not_need_is_asked_for_again_in_another_language():
+    asked = Request("translate")
+    assert asked.in_language("en").task == "transcribe"
+    assert asked.in_language("en").in_language("de") == asked.in_language("de")
+    assert asked.in_language("de").task == "translate"

@@ -8,14 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from as2d_cli.domain.types import Segment, Span, Transcript, Word
+from as2d_cli.domain.types import Confidence, Segment, Span, Transcript, Word
 from as2d_cli.transcripts.formats import FORMATS, clock, format_time
 
 TRANSCRIPT = Transcript(
     text='Hello, "world". Añb & <c> --> d',
     segments=(
         Segment(
-            0.0, 1.5, 'Hello, "world".', words=(Word(" Hello,", 0.0, 0.7, 0.9), Word(' "world".', 0.8, 1.5))
+            *(0.0, 1.5, 'Hello, "world".'),
+            words=(Word(" Hello,", 0.0, 0.7, 0.9), Word(' "world".', 0.8, 1.5)),
+            confidence=Confidence(-0.25, 0.125, 0.75),
+            language="en",
         ),
         Segment(1.5, 1.6, "  \n "),
         Segment(3661.0004, 3662.9996, "Añb & <c>\n--> d", tokens=(1, 2)),
@@ -27,6 +30,8 @@ TRANSCRIPT = Transcript(
 )
 EMPTY = replace(TRANSCRIPT, text="", segments=(), language=None)
 
+CSV_FIGURES = ",avg_logprob,no_speech_prob,compression_ratio"
+TSV_FIGURES = CSV_FIGURES.replace(",", "\t")
 GOLDEN = {
     "txt": 'Hello, "world". Añb & <c> --> d\n',
     "srt": (
@@ -37,8 +42,10 @@ GOLDEN = {
         'WEBVTT\n\n00:00:00.000 --> 00:00:01.500\nHello, "world".\n\n'
         "01:01:01.000 --> 01:01:03.000\nAñb &amp; &lt;c> -> d\n"
     ),
-    "tsv": 'start\tend\ttext\n0\t1500\tHello, "world".\n3661000\t3663000\tAñb & <c> --> d\n',
-    "csv": 'start,end,text\n0,1500,"Hello, ""world""."\n3661000,3663000,Añb & <c> --> d\n',
+    "tsv": f'start\tend\ttext{TSV_FIGURES}\n0\t1500\tHello, "world".\t-0.2500\t0.1250\t0.7500\n'
+    "3661000\t3663000\tAñb & <c> --> d\t\t\t\n",
+    "csv": f'start,end,text{CSV_FIGURES}\n0,1500,"Hello, ""world"".",-0.2500,0.1250,0.7500\n'
+    "3661000,3663000,Añb & <c> --> d,,,\n",
     "lrc": '[00:00.00]Hello, "world".\n[61:01.00]Añb & <c> --> d\n',
 }
 
@@ -54,8 +61,8 @@ def test_text_formats_are_exactly(name):
         ("txt", ""),
         ("srt", ""),
         ("vtt", "WEBVTT\n"),
-        ("tsv", "start\tend\ttext\n"),
-        ("csv", "start,end,text\n"),
+        ("tsv", f"start\tend\ttext{TSV_FIGURES}\n"),
+        ("csv", f"start,end,text{CSV_FIGURES}\n"),
         ("jsonl", ""),
         ("lrc", ""),
     ],
@@ -83,7 +90,7 @@ def test_json_has_whispers_keys_and_more():
     first, _, last = document["segments"]
     assert set(first) == {
         *("id", "seek", "start", "end", "text", "tokens", "temperature"),
-        *("avg_logprob", "compression_ratio", "no_speech_prob", "words"),
+        *("avg_logprob", "compression_ratio", "no_speech_prob", "language", "words"),
     }
     assert first["words"][0] == {"word": " Hello,", "start": 0.0, "end": 0.7, "probability": 0.9}
     assert first["words"][1]["probability"] is None
@@ -97,10 +104,11 @@ def test_jsonl_is_the_segments_of_json():
     assert [json.loads(line) for line in lines] == json.loads(FORMATS["json"](TRANSCRIPT))["segments"]
 
 
-def test_a_looping_text_has_a_high_compression_ratio():
-    looping = replace(TRANSCRIPT, segments=(Segment(0, 1, "I think. " * 50), Segment(1, 2, "I think.")))
-    first, second = json.loads(FORMATS["json"](looping))["segments"]
-    assert first["compression_ratio"] > 2.4 > second["compression_ratio"]
+def test_figures_that_are_not_known_are_null():
+    first, _, last = json.loads(FORMATS["json"](TRANSCRIPT))["segments"]
+    names = ("avg_logprob", "no_speech_prob", "compression_ratio", "language")
+    assert [first[name] for name in names] == [-0.25, 0.125, 0.75, "en"]
+    assert [last[name] for name in names] == [None] * 4
 
 
 def test_a_cue_is_shown_for_a_moment_at_least():
@@ -144,7 +152,7 @@ def test_any_text_stays_inside_its_cue_or_row(segments):
         # Blank lines only between cues.
         assert len([part for part in text.split("\n\n") if "-->" in part]) == n_cues
     assert len(list(csv.reader(io.StringIO(FORMATS["csv"](transcript), newline="")))) == n_cues + 1
-    assert [line.count("\t") for line in FORMATS["tsv"](transcript).split("\n")[:-1]] == [2] * (n_cues + 1)
+    assert [line.count("\t") for line in FORMATS["tsv"](transcript).split("\n")[:-1]] == [5] * (n_cues + 1)
     assert len(FORMATS["jsonl"](transcript).split("\n")) == len(segments) + 1
     assert len(json.loads(FORMATS["json"](transcript))["segments"]) == len(segments)
 
@@ -178,13 +186,14 @@ TALK = replace(
         ),
         (
             "tsv",
-            "start\tend\tspeaker\ttext\n0\t2000\tChannel 1\tWell?\n1500\t3000\tChannel 2\tYes.\n"
-            "3000\t4000\tChannel 2\t& no\n",
+            f"start\tend\tspeaker\ttext{TSV_FIGURES}\n0\t2000\tChannel 1\tWell?\t\t\t\n"
+            "1500\t3000\tChannel 2\tYes.\t\t\t\n"
+            "3000\t4000\tChannel 2\t& no\t\t\t\n",
         ),
         (
             "csv",
-            "start,end,speaker,text\n0,2000,Channel 1,Well?\n1500,3000,Channel 2,Yes.\n"
-            "3000,4000,Channel 2,& no\n",
+            f"start,end,speaker,text{CSV_FIGURES}\n0,2000,Channel 1,Well?,,,\n"
+            "1500,3000,Channel 2,Yes.,,,\n3000,4000,Channel 2,& no,,,\n",
         ),
         ("lrc", "[00:00.00]Channel 1: Well?\n[00:01.50]Channel 2: Yes.\n[00:03.00]Channel 2: & no\n"),
     ],

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from as2d_cli.domain.types import Segment, Transcript, Word
+from as2d_cli.domain.types import Confidence, Segment, Transcript, Word
 from as2d_cli.transcripts.formats import write_json, write_jsonl
 
 SCHEMA = json.loads(
@@ -27,6 +27,10 @@ segments = st.builds(
     st.lists(words, max_size=3).map(tuple),
     st.lists(st.integers(0, 60000)).map(tuple),
     st.none() | st.sampled_from(["Channel 1", "Channel 2"]),
+    st.builds(
+        Confidence, st.none() | st.floats(-20, 0), st.none() | st.floats(0, 1), st.none() | st.floats(0, 99)
+    ),
+    st.none() | st.sampled_from(["en", "de"]),
 )
 transcripts = st.builds(
     Transcript,

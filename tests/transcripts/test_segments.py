@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -6,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from as2d_cli.domain.types import SAMPLE_RATE_HZ, Span, Window, WindowResult, Word
-from as2d_cli.transcripts.segments import Segmenter, SegmentLimits, join_texts
+from as2d_cli.transcripts.segments import Segmenter, SegmentLimits, confidence, join_texts
 from as2d_cli.transcripts.speakers import segment
 
 
@@ -221,7 +222,8 @@ def test_segments_do_not_depend_on_how_the_words_are_spread_over_windows(pieces)
     segmenter, streamed = Segmenter(limits=limits), []
     for group in windows:
         streamed += segmenter.add(Span(0.0, now_s), result(group))
-    assert (*streamed, *segmenter.finish()) == at_once
+    found = [*streamed, *segmenter.finish()]  # their figures are those of other windows
+    assert [replace(one, confidence=at_once[0].confidence) for one in found] == list(at_once)
 
 
 def test_a_sentence_is_complete_as_soon_as_the_next_one_cannot_be_part_of_it():
@@ -232,3 +234,40 @@ def test_a_sentence_is_complete_as_soon_as_the_next_one_cannot_be_part_of_it():
     assert [one.text for one in second] == ["And then it stops."]
     assert [one.text for one in segmenter.finish()] == ["Does it really?"]
     assert list(segmenter.finish()) == []
+
+
+def of_window(text, language, *logprobs):
+    words = spoken(text)
+    tokens = tuple(range(len(logprobs)))
+    return WindowResult(text, tokens, language, words, logprobs=logprobs, no_speech_prob=0.25)
+
+
+def test_a_segment_has_the_figures_and_the_language_of_the_window_in_which_it_begins():
+    parts = [
+        (Span(0.0, 2.0), of_window("We begin here. And go", "en", -1.0, -2.0)),
+        (Span(2.0, 4.0), of_window("on there. Nun auf", "de", -3.0, -5.0)),
+        (Span(4.0, 6.0), of_window("Deutsch.", "de", -0.5, -0.5)),
+    ]
+    found = [(one.text, one.language, one.confidence.avg_logprob) for one in segment(parts, 6.0)]
+    assert found == [
+        ("We begin here.", "en", -1.5),
+        ("And go on there.", "en", -1.5),
+        ("Nun auf Deutsch.", "de", -4.0),
+    ]
+
+
+def test_a_window_without_word_times_has_its_own_figures():
+    (found,) = segment([(Span(0.0, 2.0), WindowResult("So.", (1, 0), "en", logprobs=(-1.0, 0.0)))], 2.0)
+    assert found.confidence.avg_logprob == -0.5
+    assert found.confidence.no_speech_prob is None
+    assert found.language == "en"
+
+
+def test_the_end_that_a_text_has_not_reached_counts_as_a_token_without_doubt():
+    unfinished = WindowResult("So", (1,), "en", unfinished=True, logprobs=(-1.0,))
+    assert unfinished.avg_logprob == -0.5
+
+
+def test_a_text_that_repeats_itself_has_a_high_compression_ratio():
+    looping, plain = (confidence(WindowResult(text, (), "en")) for text in ("I think. " * 50, "I think."))
+    assert looping.compression_ratio > 2.4 > plain.compression_ratio

@@ -151,5 +151,5 @@ def test_players_read_the_lines_of_cues_and_other_formats_show_segments():
     captions = webvtt.from_string(write_vtt(transcript))
     assert [caption.text for caption in captions] == ["And so my fellow", "Americans,\nask not"]
     assert [caption.end for caption in captions] == ["00:00:03.900", "00:00:07.900"]
-    assert write_tsv(transcript).splitlines()[1:] == ["0\t7900\tAnd so my fellow Americans, ask not"]
+    assert write_tsv(transcript).splitlines()[1:] == ["0\t7900\tAnd so my fellow Americans, ask not\t\t\t"]
     assert write_lrc(transcript) == "[00:00.00]And so my fellow Americans, ask not\n"

@@ -84,3 +84,28 @@ def test_a_translation_has_half_the_context_and_a_transcript_all_that_is_left(ba
     asked = Request(language="de")
     assert base.open(heard, asked).max_tokens == 448 - 4
     assert base.open(heard, replace(asked, task="translate")).max_tokens == 224
+
+
+def test_a_window_that_is_surely_in_another_language_than_its_file_is_written_in_its_own(base, features):
+    heard = features("fleurs-de-004.ogg", base.spec.features)
+    of_english_file = Request(language="en", sure=0.9)
+    assert base.open(heard, of_english_file).language == "de"
+    assert base.open(heard, of_english_file).prompt == base.open(heard, Request(language="de")).prompt
+    assert base.open(heard, replace(of_english_file, sure=0.99999)).language == "en"
+    assert base.open(heard, Request(language="en")).language == "en"
+
+
+def test_a_window_in_another_language_is_translated_although_its_file_needs_no_translation(base, features):
+    heard = features("fleurs-de-004.ogg", base.spec.features)
+    of_english_file = Request("translate", sure=0.9).in_language("en")
+    assert of_english_file.task == "transcribe"
+    assert base.open(heard, of_english_file).prompt == base.open(heard, Request("translate", "de")).prompt
+    assert base.open(heard, of_english_file).max_tokens == 224
+
+
+def test_silence_is_more_probable_where_nobody_speaks(base, features):
+    speech = base.open(features("jfk.flac", base.spec.features), Request(language="en"))
+    nothing = base.open(np.zeros(base.spec.features.shape, np.float32), Request(language="en"))
+    assert 0 < speech.no_speech_prob < nothing.no_speech_prob <= 1
+    prompted = base.open(features("jfk.flac", base.spec.features), Request(language="en", prompt="So. " * 40))
+    assert 0 < prompted.no_speech_prob < 1

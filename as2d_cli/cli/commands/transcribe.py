@@ -14,8 +14,11 @@ from as2d_cli.cli.output.showing import Showing, warn
 from as2d_cli.system.printable import printable
 
 if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
+    from collections.abc import Callable
+
     from as2d_cli.batch.work import FileOutcome
     from as2d_cli.cli.output.results import Results
+    from as2d_cli.domain.types import Transcript
 
 
 def transcribe(options: BatchOptions) -> ExitCode:
@@ -41,7 +44,7 @@ def run_files(options: BatchOptions) -> ExitCode:
     for note in notes:
         messages.note(note)
     with TerminalDisplay(messages, bar=options.progress) as display:
-        results: Results = JsonResults() if options.json else TextResults()
+        results: Results = JsonResults() if options.json else TextResults(_writer(options))
 
         def show(outcome: FileOutcome) -> None:
             _tell(messages, outcome)
@@ -50,6 +53,17 @@ def run_files(options: BatchOptions) -> ExitCode:
         return Showing(messages, display, show, results.report).show(
             BatchRun(request, display, executor_for(request))
         )
+
+
+def _writer(options: BatchOptions) -> Callable[[Transcript], str]:
+    """Return what makes a text of a transcript."""
+    if options.show_confidence:
+        from as2d_cli.cli.output.confidence import write_coloured  # rich is slow to import
+
+        return write_coloured
+    from as2d_cli.transcripts.formats import write_txt
+
+    return write_txt
 
 
 def _tell(messages: Messages, outcome: FileOutcome) -> None:

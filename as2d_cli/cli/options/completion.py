@@ -22,9 +22,9 @@ def drafters(incomplete: str) -> list[str]:
 
 def languages(incomplete: str) -> list[str]:
     """Return the codes and names of languages that begin so."""
-    from as2d_cli.domain.languages import AUTO, LANGUAGES
+    from as2d_cli.domain.languages import AUTO, EACH_WINDOW, LANGUAGES
 
-    return _beginning(incomplete, [AUTO, *LANGUAGES, *LANGUAGES.values()])
+    return _beginning(incomplete, [AUTO, EACH_WINDOW, *LANGUAGES, *LANGUAGES.values()])
 
 
 def written_languages(incomplete: str) -> list[str]:

@@ -112,9 +112,9 @@ class SpeechOptions(Options):
         typer.Option(
             "--language",
             "-l",
-            metavar="CODE|auto",
+            metavar="CODE|auto|each",
             autocompletion=completion.languages,
-            help="Spoken language, as code or English name.",
+            help="Spoken language, as code or English name; each: detected in each window.",
         ),
     ] = AUTO
     prompt: Annotated[
@@ -194,6 +194,9 @@ class FileOptions(Options):
         _switch("overwrite", "Make all files anew, also those not made by as2d."),
     ] = False
     word_timestamps: Annotated[bool, _switch("word-timestamps", "Give the times of words in JSON.")] = False
+    show_confidence: Annotated[
+        bool, _switch("show-confidence", "Colour words by their probability, if stdout is a terminal.")
+    ] = False
     subtitle_style: Annotated[
         str,
         typer.Option(

@@ -63,6 +63,7 @@ def read_options(options: BatchOptions) -> RunOptions:
         output_dir=options.output_dir,
         overwrite=options.overwrite,
         word_timestamps=options.word_timestamps,
+        show_confidence=options.show_confidence,
         layout=Layout(
             options.max_line_width,
             options.max_line_count,

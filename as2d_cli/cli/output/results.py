@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
 from as2d_cli.batch.report import RunReport, stats_dict
 from as2d_cli.batch.work import FileOutcome
+from as2d_cli.domain.types import Transcript
 from as2d_cli.system.addresses import shown
 from as2d_cli.transcripts.formats import document, to_json, write_txt
 
@@ -26,12 +28,14 @@ class Results(Protocol):
 class TextResults:
     """The text of one file after the other, an empty line between them; of failed ones nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, write: Callable[[Transcript], str] = write_txt) -> None:
+        """Show what `write` makes of a transcript."""
         self._separator = ""
+        self._write = write
 
     def file(self, outcome: FileOutcome) -> None:
         """Write the text of one file, if it has any."""
-        text = write_txt(outcome.transcript) if outcome.transcript else ""
+        text = self._write(outcome.transcript) if outcome.transcript else ""
         if text:
             write_out(self._separator + text)
             self._separator = "\n"

@@ -17,14 +17,25 @@ def joined(target: Target, parts: Sequence[tuple[float, WindowResult]], like: Wi
     end = target.spec.end_id
     text = tuple(token for _, part in parts for token in part.tokens if token != end)
     unfinished = any(part.unfinished for _, part in parts)
+    tokens = text if unfinished else (*text, end)
+    logprobs = _logprobs([part for _, part in parts], like, end)
     return replace(
         like,
         text=spoken(target.tokenizer.decode_bytes(text).decode("utf-8", "ignore")),
-        tokens=text if unfinished else (*text, end),
+        tokens=tokens,
+        logprobs=logprobs[: len(tokens)] if len(logprobs) >= len(tokens) else (),
         words=tuple(word for start_s, part in parts for word in _moved(part.words, start_s)),
         looped=any(part.looped for _, part in parts) or has_loop(text),
         unfinished=unfinished,
     )
+
+
+def _logprobs(parts: Sequence[WindowResult], like: WindowResult, end: int) -> tuple[float, ...]:
+    """Return the log-probabilities of all tokens of `parts` and of an end; fewer if some are not known."""
+    known = [list(zip(part.tokens, part.logprobs, strict=False)) for part in (*parts, like)]
+    text = [logprob for part in known[:-1] for token, logprob in part if token != end]
+    ends = [logprob for part in reversed(known) for token, logprob in part if token == end]
+    return (*text, *ends[:1])
 
 
 def replaced(target: Target, whole: WindowResult, place: Span, part: WindowResult) -> WindowResult:
@@ -51,7 +62,9 @@ def words_at(result: WindowResult, place: Span) -> list[Word]:
 
 
 def _of_words(words: Sequence[Word]) -> WindowResult:
-    return WindowResult("", tuple(token for word in words for token in word.tokens), None, tuple(words))
+    tokens = tuple(token for word in words for token in word.tokens)
+    logprobs = tuple(logprob for word in words for logprob in word.logprobs)
+    return WindowResult("", tokens, None, tuple(words), logprobs=logprobs)
 
 
 def _moved(words: Sequence[Word], by_s: float) -> list[Word]:

@@ -126,6 +126,7 @@ OPTIONS = {  # another value of each, and whether older outputs are then out of 
     "output_dir": ("out", DOES_NOT_COUNT),  # files are looked for elsewhere
     "overwrite": (True, DOES_NOT_COUNT),
     "word_timestamps": (True, COUNTS),
+    "show_confidence": (True, DOES_NOT_COUNT),
     "subtitle_style": ("netflix", COUNTS),
     "highlight_words": (True, COUNTS),
     "max_line_width": (30, COUNTS),
@@ -266,3 +267,11 @@ def test_each_style_can_be_chosen(scripted, name):
     assert (chosen.layout.style, chosen.layout.highlight_words) == (name, True)
     option = next(one for one in fields(BatchOptions) if one.name == "subtitle_style")
     assert name in str(option.type)
+
+
+def test_a_language_for_each_window_is_no_language_and_makes_outputs_stale(scripted):
+    asked = [BatchOptions(**{**BEFORE, "language": name}) for name in ("auto", "Each ")]
+    auto, each = (read_request(options)[0] for options in asked)
+    assert (auto.language, each.language) == (None, None)
+    assert (auto.language_each, each.language_each) == (False, True)
+    assert auto.recipes() != each.recipes()
