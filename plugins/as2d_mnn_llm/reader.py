@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final, cast, get_args
 
@@ -63,8 +64,9 @@ class ReadingTarget:
 
     def __init__(self, folder: Path, threads: int, memory: Memory) -> None:
         """Load the converted model in `folder`. Raises `ModelError`."""
+        load = partial(Engine, folder, threads, memory)
+        self._safe = safe_rows(load, folder, f"{threads} threads, memory {memory}")
         self._model = model = _Model(folder, threads, memory)
-        self._safe = safe_rows(model.engine, f"{threads} threads, memory {memory}")
         self.tokenizer = model.tokenizer
         self.spec = TargetSpec(
             features=NOTHING_HEARD,

@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import importlib
 import importlib.util
+import json
 import os
 import shutil
 import sys
@@ -43,8 +44,10 @@ def export(source: Path, destination: Path, bits: int) -> None:
     _check(source)
     with tempfile.TemporaryDirectory(dir=destination.parent) as staging, _native_converter_only():
         folder = Path(staging) / "model"
+        hearing = Path(staging) / "hearing"
+        _write_hearing_part(source, hearing)
         with _current_folder(Path(staging)):  # llmexport leaves a log there
-            _run(source, folder, bits)
+            _run(hearing, folder, bits)
         take_tokenizer(source, folder)
         for left in ("onnx", "llm.mnn.json", "export_args.json"):
             _remove(folder / left)
@@ -86,6 +89,28 @@ def _names_code(settings: object) -> bool:
         elif isinstance(part, list):
             waiting += part
     return False
+
+
+def _write_hearing_part(source: Path, folder: Path) -> None:
+    """Make a checkpoint of the part that hears: the same files, with settings that leave the rest out.
+
+    Speaking and seeing would be loaded in float32, gigabytes of it.
+    """
+    folder.mkdir()
+    for file in source.iterdir():
+        (folder / file.name).symlink_to(file)
+    settings = read_model_json(source / "config.json")
+    thinker = settings.get("thinker_config")
+    if not isinstance(thinker, dict) or not isinstance(thinker.get("vision_config"), dict):
+        return
+    vision = {**thinker["vision_config"], "depth": 0}
+    hearing = {
+        **settings,
+        "enable_audio_output": False,
+        "thinker_config": {**thinker, "vision_config": vision},
+    }
+    (folder / "config.json").unlink()
+    (folder / "config.json").write_text(json.dumps(hearing), encoding="utf-8")
 
 
 def _run(source: Path, folder: Path, bits: int) -> None:
