@@ -1,17 +1,20 @@
 """A real small model, from its GGUF file: it reads, answers, and decides rows together as one by one."""
 
+import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from as2d_cli.domain.errors import ModelError, RequestError
 from as2d_cli.domain.types import NOTHING_HEARD, Request
-from as2d_mnn_llm.chat import conversation
+from as2d_mnn_llm.chat import conversation, thinks
 from as2d_mnn_llm.engine import Engine
 from as2d_mnn_llm.gguf.model import convert
 from as2d_mnn_llm.reader import MAX_PROMPT_TOKENS, ReadingDrafter, ReadingTarget
 
+STAND_INS = Path(__file__).parents[1] / "data" / "stand_ins"
 PASSAGE = "The committee met on Tuesday in Oslo. It looked at the plan for the new bridge."
 FEATURES = np.zeros(NOTHING_HEARD.shape, np.float32)
 
@@ -39,6 +42,31 @@ def answer(target, request, rows=1, most=24):
         tokens.append(int(session.forward([tokens[-1], *range(1, rows)])[0]))
         session.rollback(length + 1)
     return target.tokenizer.decode_bytes(tokens[1:]).decode()
+
+
+@pytest.fixture(scope="module", params=["qwen3"])
+def stand_in(request, tmp_path_factory):
+    """A random model of an architecture, converted, and what PyTorch made of questions to it."""
+    source, made = STAND_INS / request.param, tmp_path_factory.mktemp(request.param)
+    convert(source, made)
+    return made, json.loads((source / "reference.json").read_text())
+
+
+def test_prompts_and_answers_are_those_of_pytorch_by_the_models_own_template(stand_in):
+    folder, reference = stand_in
+    target = ReadingTarget(folder, 1, "high")  # low rounds activations, which PyTorch does not
+    for case in reference["cases"]:
+        session = target.open(FEATURES, asked(case["question"], reference["passage"]))
+        assert list(session.prompt) == case["prompt"]
+        tokens = [session.prompt[-1]]
+        while len(tokens) <= len(case["tokens"]):
+            tokens.append(int(session.forward(tokens[-1:])[0]))
+        assert tokens[1:] == case["tokens"]
+
+
+def test_a_model_that_does_not_think_is_not_told_to_stop(stand_in, smollm_folder):
+    assert thinks(stand_in[0])
+    assert not thinks(smollm_folder)
 
 
 def test_it_answers_from_what_it_has_read(target):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.plugin import ModelError
+from as2d_mnn_llm.chat import write_chat
 from as2d_mnn_llm.export.decoder import write_decoder
 from as2d_mnn_llm.export.graph import Architecture, DecoderShape
 from as2d_mnn_llm.export.records import Matrix, QuantisedLinear
@@ -38,6 +39,7 @@ def convert(source: Path, destination: Path) -> None:
     file = GgufFile(found[0])
     shape = read_shape(file)
     write_tokenizer(file, destination)
+    write_chat(str(file.metadata.get("tokenizer.chat_template", "")), destination)
     write_decoder(shape, GgufWeights(file, shape).weight, destination)
 
 
