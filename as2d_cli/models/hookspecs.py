@@ -47,10 +47,11 @@ def as2d_check(entry: ModelEntry, settings: Path) -> None:
 
 
 @hookspec(firstresult=True)
-def as2d_export(source: Path, destination: Path, bits: int) -> bool | None:
+def as2d_export(source: Path, destination: Path, bits: int, hqq: bool) -> bool | None:
     """Export the checkpoint in `source` to the new folder `destination`, in a form that `as2d_convert` takes.
 
-    `bits` is the precision of the decoder's weights.
+    `bits` is the precision of the decoder's weights; with `hqq` they are to be rounded by half-quadratic
+    quantisation.
     """
 
 

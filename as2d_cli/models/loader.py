@@ -125,10 +125,10 @@ def check(entry: ModelEntry, settings: Path) -> None:
             raise ModelError(f"model {entry.name!r}: {error.message}", error.hint) from error
 
 
-def export(name: str, source: Path, destination: Path, bits: int) -> None:
+def export(name: str, source: Path, destination: Path, bits: int, *, hqq: bool) -> None:
     """Have the plugin `name` export a user's own checkpoint. Raises `PluginError` if it cannot."""
     with _hooks(name) as hooks:
-        done = hooks.as2d_export(source=source, destination=destination, bits=bits)
+        done = hooks.as2d_export(source=source, destination=destination, bits=bits, hqq=hqq)
     if not done:
         raise PluginError(f"{_info(name)} does not export checkpoints")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from as2d_cli.plugin import Request, RequestError, read_json
-from as2d_mnn_llm.bpe import LlmTokenizer
+from as2d_mnn_llm.bpe import SPECIALS_FILE, LlmTokenizer
 
 END_OF_TURN: Final = "<|im_end|>"
 END_OF_TEXT: Final = "<|endoftext|>"
@@ -39,8 +39,8 @@ def thinks(folder: Path) -> bool:
     """Tell whether the converted model in `folder` thinks before it answers unless it is told not to."""
     try:
         return read_json(folder / _FILE).get("thinks") is True
-    except (OSError, ValueError):  # of a model that was converted before any that thinks
-        return False
+    except (OSError, ValueError):  # of a model that was converted when this file was not yet written
+        return "<think>" in read_json(folder / SPECIALS_FILE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,9 +60,9 @@ def as2d_load_tokenizer(entry: ModelEntry, path: Path) -> Tokenizer:
 
 
 @hookimpl
-def as2d_export(source: Path, destination: Path, bits: int) -> bool:
+def as2d_export(source: Path, destination: Path, bits: int, hqq: bool) -> bool:
     """Export a checkpoint of an audio language model for MNN's LLM engine."""
     from as2d_mnn_llm.checkpoints.convert import export
 
-    export(source, destination, bits)
+    export(source, destination, bits, hqq=hqq)
     return True

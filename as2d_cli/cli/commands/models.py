@@ -135,8 +135,16 @@ def export(
         Path, typer.Option("--to", metavar="DIR", help="The folder to write, a new one.", show_default=False)
     ],
     bits: Annotated[
-        int, typer.Option("--bits", metavar="N", help="Precision of the decoder's weights: 16, 8 or 4.")
+        int,
+        typer.Option(
+            "--bits",
+            metavar="N",
+            help="Precision of the decoder's weights: 16, 8 or 4; of its head no less than 8.",
+        ),
     ] = 8,
+    hqq: Annotated[
+        bool, typer.Option("--hqq", help="Round by half-quadratic quantisation: slower, with smaller errors.")
+    ] = False,
     plugin: Annotated[
         str | None,
         typer.Option("--plugin", metavar="NAME", help="The plugin that exports [default: the one that can]."),
@@ -150,7 +158,7 @@ def export(
     """
     name = plugin or only_plugin_with("as2d_export")
     with stdout_to(2):  # keep stdout for results: converters print to it
-        loader.export(name, source, to, bits)
+        loader.export(name, source, to, bits, hqq=hqq)
     files = sorted(path.relative_to(to).as_posix() for path in to.rglob("*") if path.is_file())
     folder, names = json.dumps(str(to.absolute())), json.dumps(files)
     typer.echo(f'[models.{json.dumps(to.name)}]\nplugin = "{name}"\nrole = "any"')

@@ -34,7 +34,7 @@ def convert(options: Mapping[str, object], source: Path, destination: Path) -> N
     qwen3_asr.convert(source, destination, _bits(options.get("decoder_bits", _DECODER_BITS)))
 
 
-def export(source: Path, destination: Path, bits: int) -> None:
+def export(source: Path, destination: Path, bits: int, *, hqq: bool = False) -> None:
     """Export the checkpoint in `source` to `destination`, which must not exist. Raises `ModelError`."""
     if bits not in _PRECISIONS:
         raise ModelError(f"{bits} bits asked for", f"use one of {_PRECISIONS}")
@@ -44,8 +44,10 @@ def export(source: Path, destination: Path, bits: int) -> None:
     if _model_type(source) != qwen3_asr.MODEL_TYPE:
         from as2d_mnn_llm.checkpoints import torch_export
 
-        torch_export.export(source, destination, bits)
+        torch_export.export(source, destination, bits, hqq=hqq)
         return
+    if hqq:
+        raise ModelError("Qwen3-ASR's checkpoints are not exported with --hqq", "leave it out, with 8 bits")
     destination.mkdir()
     try:
         qwen3_asr.convert(source, destination, _bits(bits))

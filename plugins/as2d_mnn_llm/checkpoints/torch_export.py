@@ -27,15 +27,16 @@ EXTRA = 'pip install "as2d[export]"'
 _NEEDED = ("torch", "transformers", "llmexport")
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 _UNQUANTISED, _BLOCK = 16, 64
-_ENCODER_BITS = 8
-"""Least precision of the audio encoder, whose errors every token of the text would see."""
+_LEAST_BITS = 8
+"""Least precision of the audio encoder, whose errors every token of the text would see, and of the head."""
 
 
-def export(source: Path, destination: Path, bits: int) -> None:
+def export(source: Path, destination: Path, bits: int, *, hqq: bool = False) -> None:
     """Export the checkpoint in `source`, as the hub has it, to the folder `destination`, which must be new.
 
-    `bits` is the precision of the decoder's weights: 16, 8 or 4. Raises `ModelError` if the extra `export` is
-    not installed, the checkpoint brings code of its own, or it cannot be exported.
+    `bits` is the precision of the decoder's weights: 16, 8 or 4. With `hqq` these are rounded by
+    half-quadratic quantisation (Badri and Shaji 2023), which MNN's documentation recommends for 4. Raises `ModelError` if
+    the extra `export` is not installed, the checkpoint brings code of its own, or it cannot be exported.
     """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
@@ -47,7 +48,7 @@ def export(source: Path, destination: Path, bits: int) -> None:
         hearing = Path(staging) / "hearing"
         _write_hearing_part(source, hearing)
         with _current_folder(Path(staging)):  # llmexport leaves a log there
-            _run(hearing, folder, bits)
+            _run(hearing, folder, _options(bits, hqq=hqq), max(bits, _LEAST_BITS))
         take_tokenizer(source, folder)
         for left in ("onnx", "llm.mnn.json", "export_args.json"):
             _remove(folder / left)
@@ -113,19 +114,23 @@ def _write_hearing_part(source: Path, folder: Path) -> None:
     (folder / "config.json").write_text(json.dumps(hearing), encoding="utf-8")
 
 
-def _run(source: Path, folder: Path, bits: int) -> None:
+def _options(bits: int, *, hqq: bool) -> list[str]:
+    block = 0 if bits == _UNQUANTISED else _BLOCK
+    options = ["--quant_bit", bits, "--quant_block", block, "--lm_quant_bit", max(bits, _LEAST_BITS)]
+    # The plugin reads rows of the table of embeddings itself, to put audio between them.
+    return [*map(str, options), "--export", "mnn", "--seperate_embed", *(["--hqq"] if hqq else [])]
+
+
+def _run(source: Path, folder: Path, options: list[str], encoder_bits: int) -> None:
     try:
         llmexport = _llmexport()
         parser = argparse.ArgumentParser()
         llmexport.build_args(parser)
-        block = 0 if bits == _UNQUANTISED else _BLOCK
-        options = ["--path", source, "--dst_path", folder, "--quant_bit", bits, "--quant_block", block]
-        # The plugin reads rows of the table of embeddings itself, to put audio between them.
-        options += ["--export", "mnn", "--seperate_embed"]
-        exporter = llmexport.LlmExporter(parser.parse_args(list(map(str, options))))
+        paths = ["--path", str(source), "--dst_path", str(folder)]
+        exporter = llmexport.LlmExporter(parser.parse_args([*paths, *options]))
         exporter.visual = exporter.talker = None  # neither sees nor speaks
         if exporter.audio is not None:
-            exporter.audio.quant_bit = max(bits, _ENCODER_BITS)
+            exporter.audio.quant_bit = encoder_bits
         exporter.export("mnn")
     except Exception as error:  # llmexport and transformers raise whatever they like
         raise ModelError(f"{source}: llmexport failed: {type(error).__name__}: {error}") from error
