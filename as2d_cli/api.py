@@ -43,7 +43,7 @@ from as2d_cli.domain.languages import AUTO
 from as2d_cli.domain.types import Segment, Transcript
 from as2d_cli.system.addresses import located
 from as2d_cli.system.streams import fill_closed
-from as2d_cli.transcripts.segments import Segmenter
+from as2d_cli.transcripts.speakers import SpeakerSegmenter
 
 StrPath: TypeAlias = str | os.PathLike[str]
 Audio: TypeAlias = "StrPath | BinaryIO | NDArray[Any]"
@@ -148,7 +148,8 @@ class Transcriber:
         write in, None the one spoken. Windows are taken to follow `hotwords` and `prompt`; those in which
         nobody speaks are left out, unless `vad` is false. Segments have words with `word_timestamps`.
         `audio_track` is a number from 1 or a language, None takes the recording's default; `channel` is a
-        number from 1, `"left"`, `"right"` or `"mix"`, None takes those in which somebody speaks.
+        number from 1, `"left"`, `"right"` or `"mix"`, None takes those in which somebody speaks, and `"each"`
+        hears each by itself: segments are in the order of their starts, and have it as their `speaker`.
         `threads` are the target's, by default as many as there are CPUs. `note` is called with each line that
         the command would print for the user to know. `model_options` are those that plugins declare for their
         models, named as their flags in `as2d transcribe --help`.
@@ -280,7 +281,7 @@ class Transcription:
         """Begin; nothing is read before the first segment is asked for. `lose` drops models that are dead."""
         self._session, self._request, self._lose = session, request, lose
         self._events = session.pipeline.events([source], session.request)
-        self._segmenter = Segmenter()
+        self._segmenter = SpeakerSegmenter()
         self._segments: list[Segment] = []
         self._work: FileWork | None = None
         self.is_finished = False

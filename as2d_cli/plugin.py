@@ -1,6 +1,6 @@
 """All that a plugin may import of as2d, besides `as2d_cli.testing`; docs/plugins.md says how it is used.
 
-hooks            hookimpl, ModelEntry, ModelOption
+hooks            hookimpl, ModelEntry, ModelOption, OptionValue
 targets          Target, TargetSpec, TargetSession, ShowsStates, States
 drafters         Drafter, DrafterSpec, DraftToken, END, SessionDrafter, DrafterSession
 inner drafters   InnerDrafter, DraftView, Earlier
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from as2d_cli.models.hookspecs import hookimpl
     from as2d_cli.models.native import import_native
     from as2d_cli.models.options import ModelOption
-    from as2d_cli.models.registry import ModelEntry
+    from as2d_cli.models.registry import ModelEntry, OptionValue
     from as2d_cli.models.sources import is_plain_name
     from as2d_cli.system.atomic_files import read_sealed, write_sealed
     from as2d_cli.system.device import device
@@ -92,6 +92,7 @@ __all__ = [
     "ModelEntry",
     "ModelError",
     "ModelOption",
+    "OptionValue",
     "OutputError",
     "PluginError",
     "RegistryError",
@@ -137,7 +138,7 @@ _NAMES_OF = {
     "models.apart": "run_apart",
     "models.hookspecs": "hookimpl",
     "models.options": "ModelOption",
-    "models.registry": "ModelEntry",
+    "models.registry": "ModelEntry OptionValue",
     "models.sources": "is_plain_name",
     "system.atomic_files": "read_sealed write_sealed",
     "system.device": "device",

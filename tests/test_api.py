@@ -69,6 +69,19 @@ def test_all_that_the_command_can_do_can_be_asked_for(scripted, sound, tmp_path)
     assert again.is_skipped
 
 
+def test_channels_heard_apart_are_as_the_command_has_them(as2d, scripted, sound, tmp_path):
+    speech, rate = soundfile.read(sound("a.wav", 40), dtype="float32")
+    talk = tmp_path / "talk.wav"
+    soundfile.write(talk, np.stack([speech, np.roll(speech, rate)], axis=1), rate)
+    (outcome,) = transcribe(talk, channel="each")
+    with Transcriber(channel="each") as transcriber:
+        assert tuple(transcriber.transcribe(io.BytesIO(talk.read_bytes()))) == outcome.transcript.segments
+    lines = as2d("transcribe", talk, "--channel", "each", "-f", "txt").out.splitlines()
+    assert {line.partition(":")[0] for line in lines} == {"Channel 1", "Channel 2"}
+    assert " ".join(line.partition(": ")[2] for line in lines) == outcome.transcript.text
+    assert "1 skipped" in as2d("transcribe", talk, "--channel", "each", "-f", "txt").err
+
+
 def test_a_translation_is_what_the_command_gives(as2d, scripted, sound, tmp_path):
     options = {"translate_to": "en", "language": "de", "output_formats": ["txt"]}
     (outcome,) = transcribe(sound("a.wav"), **options)

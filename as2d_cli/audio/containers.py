@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import soundfile
 
-from as2d_cli.audio.headers.protection import is_protected
+from as2d_cli.audio.headers.protection import protected_tracks
 from as2d_cli.audio.readers import (
     DEFAULT_LAYOUTS,
     Chunk,
@@ -23,7 +23,7 @@ from as2d_cli.audio.readers import (
     Track,
     UnreadableError,
 )
-from as2d_cli.audio.tracks import choose_track
+from as2d_cli.audio.tracks import choose_track, described
 from as2d_cli.domain.errors import AudioError
 from as2d_cli.system.spawning import uninterrupted
 
@@ -54,6 +54,7 @@ class SoundfileReader:
 
     tracks: tuple[Track, ...] = (Track(),)
     errors = 0
+    reached_s = 0.0
 
     def __init__(self, file: BinaryIO, track: str | None = None) -> None:
         self.track = choose_track(self.tracks, track)
@@ -113,7 +114,8 @@ def open_readers(file: BinaryIO, name: str, track: str | None) -> Generator[Read
 
     Raises AudioError once none is left, if none could open it, and at once if its audio is encrypted.
     """
-    if is_protected(file):
+    protected = protected_tracks(file)
+    if protected and all(protected):
         raise AudioError(
             f"{name}: protected: its audio is encrypted", "ask whoever sold it for a file without protection"
         )
@@ -126,6 +128,12 @@ def open_readers(file: BinaryIO, name: str, track: str | None) -> Generator[Read
         except UnreadableError as error:
             failure = failure if isinstance(failure, NoAudioStreamError | NoTrackError) else error
         else:
+            if any(protected[reader.track : reader.track + 1]):
+                reader.close()
+                raise AudioError(
+                    f"{name}: protected: its audio track {reader.track + 1} is encrypted",
+                    f"--audio-track chooses another: {described(reader.tracks)}",
+                )
             opened += 1
             yield reader
     if not opened:

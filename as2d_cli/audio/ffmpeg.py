@@ -12,6 +12,7 @@ from av.audio.plane import AudioPlane
 from av.stream import Disposition
 from numpy.typing import NDArray
 
+from as2d_cli.audio.headers.ogg import flac_begin
 from as2d_cli.audio.readers import Chunk, Gaps, NoAudioStreamError, Track, UnreadableError
 from as2d_cli.audio.timeline import Timeline
 from as2d_cli.audio.tracks import choose_track
@@ -31,6 +32,7 @@ _NO_NAME = "NONE"
 _MAX_DEMUX_ERRORS = 64
 _DURATION_IS_END = {"matroska,webm", "nut", "ogg", "asf"}
 """Containers whose duration is the time of their end; that of others is a length."""
+_SAME_S = 0.01
 
 
 class _Nameless:
@@ -68,8 +70,11 @@ class AvReader:
         except UnreadableError:
             self._container.close()
             raise
+        self._pictures = [one for one in streams.video if not one.disposition & Disposition.attached_pic]
         self._timeline = Timeline(self._start_s)
+        self.reached_s = 0.0
         self._counts_samples = self._container.format.name == "ogg"
+        self._begin_s, self._first_page_s = self._ogg_flac(file)
         self.claimed_s = self._claimed_s() if states_length else None
 
     @property
@@ -85,30 +90,55 @@ class AvReader:
     @property
     def _start_s(self) -> float | None:
         """Time in the container that is 0 in what is read; None: wherever the audio begins."""
-        streams = self._container.streams
-        pictures = [one for one in streams.video if not one.disposition & Disposition.attached_pic]
-        start = self._container.start_time
-        return None if start is None or len(pictures) + len(self.tracks) == 1 else start / av.time_base
+        start, n_tracks = self._container.start_time, len(self._pictures) + len(self.tracks)
+        return None if start is None or n_tracks == 1 else start / av.time_base
+
+    def _ogg_flac(self, file: BinaryIO) -> tuple[float, float]:
+        """Return when FLAC in Ogg begins, where FFmpeg has 0, and how long its first page is, seconds."""
+        codec = self._stream.codec_context
+        if not self._counts_samples or codec.name != "flac" or not codec.sample_rate:
+            return 0.0, 0.0
+        place = file.tell()  # FFmpeg reads on from there
+        begin = flac_begin(file, self._stream.index)
+        file.seek(place)
+        if begin is None or begin.at <= 0:
+            return 0.0, 0.0
+        return begin.at / codec.sample_rate, begin.n_first / codec.sample_rate
+
+    def _time_s(self, frame: av.AudioFrame) -> float | None:
+        """Return when a frame begins, if the container tells."""
+        time_s: float | None = frame.time
+        return time_s if time_s is None or time_s >= self._first_page_s else time_s + self._begin_s
 
     def _claimed_s(self) -> float | None:
+        """Return the length of the track, or where it states none, of the file."""
         container, stream = self._container, self._stream
-        if stream.duration and stream.time_base:
-            begin_s = float((stream.start_time or 0) * stream.time_base)
-            duration_s = float(stream.duration * stream.time_base)
-        elif container.duration and not container.streams.video:
-            begin_s, duration_s = (
-                (container.start_time or 0) / av.time_base,
-                container.duration / av.time_base,
-            )
+        begin_s = file_begin_s = (container.start_time or 0) / av.time_base
+        if stream.start_time is not None:
+            begin_s = float(stream.start_time * stream.time_base)
+        begin_s += self._begin_s
+        file_s = container.duration / av.time_base if container.duration else 0.0
+        track_s = float(stream.duration * stream.time_base) if stream.duration else 0.0
+        states_one = track_s and abs(track_s - file_s) > _SAME_S  # else FFmpeg gives the file's
+        if states_one:
+            is_opus = self._counts_samples and stream.codec_context.name == "opus"
+            is_end = is_opus or container.format.name == "asf"  # although FFmpeg calls it a length
+            end_s = track_s if is_end and track_s > begin_s else begin_s + track_s
+        elif file_s:
+            is_end = container.format.name in _DURATION_IS_END and file_s > begin_s
+            end_s = file_s if is_end else file_begin_s + file_s
         else:
             return None
-        is_end = container.format.name in _DURATION_IS_END and duration_s > begin_s
-        start_s = begin_s if self._start_s is None else self._start_s
-        return (duration_s if is_end else begin_s + duration_s) - start_s
+        return end_s - (begin_s if self._start_s is None else self._start_s)
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the audio at its times, as it decodes; silence stands for what is missing."""
         for packet in self._packets():
+            if packet.stream_index != self._stream.index:
+                if packet.pts is not None:
+                    end_s = float((packet.pts + (packet.duration or 0)) * packet.time_base)
+                    self.reached_s = max(self.reached_s, end_s - (self._start_s or 0.0))
+                continue
             try:
                 frames = [frame for frame in packet.decode() if frame.samples and frame.sample_rate]
                 decoded = [_chunk(frame) for frame in frames]
@@ -116,14 +146,14 @@ class AvReader:
                 self._failures += 1
                 continue
             for frame, chunk in zip(frames, decoded, strict=True):
-                yield from self._timeline.placed(chunk, frame.time)
+                yield from self._timeline.placed(chunk, self._time_s(frame))
         yield from self._timeline.rest()
 
     def _packets(self) -> Iterator[Any]:
         """Demux to the end. A demuxer that fails is asked again: it may find the next packet."""
         for _ in range(_MAX_DEMUX_ERRORS):
             try:
-                yield from self._container.demux(self._stream)
+                yield from self._container.demux([self._stream, *self._pictures])
                 return
             except (av.error.EOFError, av.error.ExitError):
                 return

@@ -68,6 +68,8 @@ class Reader(Protocol):
     """All audio tracks in the file."""
     track: int
     """Index of the one that is read."""
+    reached_s: float
+    """Up to where the file was read so far, whatever track goes that far, seconds; 0.0 if it has one only."""
 
     @property
     def errors(self) -> int:

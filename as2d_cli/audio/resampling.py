@@ -40,8 +40,11 @@ def _joined(chunks: list[Chunk]) -> Chunk:
 
 
 def resampled(chunks: Iterator[tuple[Samples, int]]) -> Iterator[Samples]:
-    """Bring chunks of any rate to `SAMPLE_RATE_HZ`; a rate that changes midway starts afresh."""
-    resampler, resampler_rate = None, 0
+    """Bring chunks of any rate to `SAMPLE_RATE_HZ`; a rate that changes midway starts afresh.
+
+    All chunks are mono, shape (n_samples,), or all are (n_samples, n_channels).
+    """
+    resampler, resampler_rate, nothing = None, 0, np.empty(0, np.float32)
     for samples, rate in chunks:
         if resampler is not None and rate != resampler_rate:
             yield from _filled(resampler.resample_chunk(samples[:0], last=True))
@@ -50,11 +53,12 @@ def resampled(chunks: Iterator[tuple[Samples, int]]) -> Iterator[Samples]:
             yield from _filled(samples)
             continue
         if resampler is None:
-            resampler = soxr.ResampleStream(rate, SAMPLE_RATE_HZ, 1, dtype="float32", quality="HQ")
-            resampler_rate = rate
+            n_channels = 1 if samples.ndim == 1 else samples.shape[1]
+            resampler = soxr.ResampleStream(rate, SAMPLE_RATE_HZ, n_channels, dtype="float32", quality="HQ")
+            resampler_rate, nothing = rate, samples[:0]
         yield from _filled(resampler.resample_chunk(samples))
     if resampler is not None:
-        yield from _filled(resampler.resample_chunk(np.empty(0, np.float32), last=True))
+        yield from _filled(resampler.resample_chunk(nothing, last=True))
 
 
 def _filled(samples: Samples) -> Iterator[Samples]:

@@ -1,7 +1,8 @@
-"""Streams any audio file as mono 16 kHz blocks, in memory that does not grow with its length.
+"""Streams any audio file as blocks at 16 kHz, in memory that does not grow with its length.
 
-`sources` opens the file, `containers` decodes it, `downmix` mixes its channels, `resampling` changes
-the rate. This module repairs unusable samples, and reports in `warnings` what was done to them.
+`sources` opens the file, `containers` decodes it, `downmix` mixes its channels (or `channels` keeps them
+apart), `resampling` changes the rate. This module repairs unusable samples, and reports in `warnings` what
+was done to them.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from as2d_cli.audio.channels import Apart
 from as2d_cli.audio.containers import open_readers
 from as2d_cli.audio.downmix import Downmix
-from as2d_cli.audio.headers.wav import whole
+from as2d_cli.audio.headers.sizes import whole
 from as2d_cli.audio.readers import Chunk, Gaps, Track, UnreadableError
 from as2d_cli.audio.resampling import gathered, resampled
 from as2d_cli.audio.sources import open_file
-from as2d_cli.audio.tracks import NO_CHOICE, AudioChoice, described
+from as2d_cli.audio.tracks import EACH, NO_CHOICE, AudioChoice, described
 from as2d_cli.domain.errors import AudioError
 from as2d_cli.domain.types import SAMPLE_RATE_HZ, Samples
 
@@ -41,6 +43,8 @@ class _Findings:
     """What was wrong with the audio, counted while it streams past."""
 
     heard_s: float = 0.0
+    reached_s: float = 0.0
+    """Up to where the file was read; its audio may end before its pictures."""
     claimed_s: float | None = None
     header_s: float | None = None
     """Length that a WAV header states, where the file holds more."""
@@ -55,12 +59,14 @@ class _Findings:
     loudest: float = 0.0
     cancelled_at_s: float | None = None
     """Where channels cancelled each other first."""
+    same_channels: tuple[int, int] | None = None
+    """Two that hold the same, where each is heard by itself."""
 
     @property
     def is_short(self) -> bool:
         """Whether the container promised clearly more than was decoded."""
         claimed = self.claimed_s or 0.0
-        return claimed - self.heard_s > max(_SHORT_S, _SHORT_SHARE * claimed)
+        return claimed - max(self.heard_s, self.reached_s) > max(_SHORT_S, _SHORT_SHARE * claimed)
 
     def lines(self) -> list[str]:
         """Return one line per kind of trouble."""
@@ -94,11 +100,14 @@ class _Findings:
             lines.append(f"samples reach {self.loudest:.3g} times full scale; limited to {_LOUDEST:g} times")
         elif self.clipped > _CLIPPED_SHARE * self.samples:
             lines.append(f"clipped: {self.clipped / self.samples:.1%} of the samples are at full scale")
+        return [*lines, *self._of_channels()]
+
+    def _of_channels(self) -> Iterator[str]:
         if self.cancelled_at_s is not None:
-            lines.append(
-                f"channels cancel each other (first at {self.cancelled_at_s:.2f} s); used the loudest"
-            )
-        return lines
+            yield f"channels cancel each other (first at {self.cancelled_at_s:.2f} s); used the loudest"
+        if self.same_channels is not None:
+            one, other = self.same_channels
+            yield f"channels {one} and {other} hold the same, which is written twice: leave out --channel"
 
 
 class AudioStream:
@@ -134,11 +143,13 @@ class AudioStream:
     def blocks(self) -> Iterator[Samples]:
         """Yield the audio in blocks of about a second, then close the file.
 
+        Blocks are mono, or (n_samples, n_channels) if each channel is to be heard by itself.
+
         Raises AudioError if the file turns out to hold no audio at all. Damage is passed over and told
         in `warnings`.
         """
         try:
-            for block in resampled(self._mono()):
+            for block in resampled(self._apart() if self._choice.channel == EACH else self._mono()):
                 self._length += len(block)
                 yield block
             if not self._findings.samples:
@@ -183,19 +194,28 @@ class AudioStream:
                 findings.damaged += 1
             finally:
                 findings.damaged += reader.errors
-                findings.gaps = reader.gaps
+                findings.gaps, findings.reached_s = reader.gaps, reader.reached_s
                 reader.close()
             if findings.heard_s and not findings.damaged and not findings.is_short:
                 return
 
     def _mono(self) -> Iterator[tuple[Samples, int]]:
-        findings, downmix = self._findings, Downmix(self.name, self._choice.channel)
+        downmix = Downmix(self.name, self._choice.channel)
         for mono, rate in downmix.mono(self._repaired(gathered(self._chunks()))):
-            findings.samples += len(mono)
-            findings.cancelled_at_s = downmix.cancelled_at_s
-            if findings.loudest >= _FULL_SCALE:
-                findings.clipped += int(np.count_nonzero(np.abs(mono) >= _FULL_SCALE))
-            yield mono, rate
+            self._findings.cancelled_at_s = downmix.cancelled_at_s
+            yield self._counted(mono), rate
+
+    def _apart(self) -> Iterator[tuple[Samples, int]]:
+        apart = Apart(self.name)
+        for columns, rate in apart.columns(self._repaired(gathered(self._chunks()))):
+            yield self._counted(columns), rate
+        self._findings.same_channels = apart.same
+
+    def _counted(self, heard: Samples) -> Samples:
+        self._findings.samples += heard.size
+        if self._findings.loudest >= _FULL_SCALE:
+            self._findings.clipped += int(np.count_nonzero(np.abs(heard) >= _FULL_SCALE))
+        return heard
 
     def _repaired(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
         at_s = 0.0

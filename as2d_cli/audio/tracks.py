@@ -10,8 +10,8 @@ from as2d_cli.audio.readers import NoTrackError, Track
 from as2d_cli.domain.errors import RequestError
 from as2d_cli.domain.languages import AUTO, language_code
 
-MIX = "mix"
-_SIDES = {"left": "1", "right": "2", MIX: MIX}
+MIX, EACH = "mix", "each"
+_SIDES = {"left": "1", "right": "2", MIX: MIX, EACH: EACH}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class AudioChoice:
     track: str | None = None
     """Number from 1, or Whisper language code."""
     channel: str | None = None
-    """Number from 1, or `MIX` for all of them. Mono is heard as it is."""
+    """Number from 1, `MIX` for all of them, or `EACH` for each apart. Mono is heard as it is."""
 
 
 NO_CHOICE = AudioChoice()
@@ -39,7 +39,7 @@ def channel_choice(text: str | None) -> str | None:
     word = AUTO if text is None else text.strip().lower()
     if word == AUTO:
         return None
-    return _SIDES.get(word) or _number("channel", word, "give a number from 1, left, right or mix")
+    return _SIDES.get(word) or _number("channel", word, "give a number from 1, left, right, mix or each")
 
 
 def _number(option: str, text: str, hint: str) -> str:

@@ -85,7 +85,7 @@ class SpeechDetector:
         begins = [0.0, *(word.end_s for word in words)]
         ends = [*(word.start_s for word in words), window.duration_s]
         return tuple(
-            Span(window.start_s + begin, window.start_s + end)
+            Span(window.start_s + begin, window.start_s + end, window.channel)
             for begin, end in zip(begins, ends, strict=True)
             if end - begin >= _PAUSE_S and self.hears_speech(_inside(window.samples, begin, end))
         )

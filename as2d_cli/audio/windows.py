@@ -7,7 +7,9 @@ later windows. Nothing is dropped: whether a window is silent is decided by `vad
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from dataclasses import replace
+from heapq import merge
+from itertools import chain, islice, tee
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +53,35 @@ def split(blocks: Iterable[Samples]) -> Iterator[Window]:
             yield Window(index, start, window)
             index, start = index + 1, start + len(window)
             held, n_held = [rest], len(rest)
+
+
+def split_apart(blocks: Iterable[Samples]) -> Iterator[Window]:
+    """Yield the windows of each channel of `blocks`, which are (n_samples, n_channels), as they begin.
+
+    Mono has no channels to be told apart. Holds each channel for at most as long as `split` holds audio.
+    """
+    first, blocks = _peeked(blocks)
+    numbers = range(1, first.shape[1] + 1)
+    if len(numbers) == 1:
+        yield from split(block[:, 0] for block in blocks)
+        return
+    apart = (
+        _of_channel(number, copy) for number, copy in zip(numbers, tee(blocks, len(numbers)), strict=True)
+    )
+    for index, window in enumerate(merge(*apart, key=lambda window: window.start)):
+        yield replace(window, index=index)
+
+
+def _peeked(blocks: Iterable[Samples]) -> tuple[Samples, Iterator[Samples]]:
+    """Return the first of the blocks, an empty one if there is none, and all of them."""
+    rest = iter(blocks)
+    first = list(islice(rest, 1))
+    return (first or [np.empty((0, 1), np.float32)])[0], chain(first, rest)
+
+
+def _of_channel(number: int, blocks: Iterator[Samples]) -> Iterator[Window]:
+    columns = (np.ascontiguousarray(block[:, number - 1]) for block in blocks)
+    return (replace(window, channel=number) for window in split(columns))
 
 
 def _cut(samples: Samples) -> tuple[Samples, Samples]:

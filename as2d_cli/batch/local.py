@@ -73,7 +73,7 @@ class LocalExecutor:
             item = items[work.number]
             if window is not None:
                 silent = window.task.known_result is not None
-                on_window(item.number, window.task.window.duration_s, window.result, silent=silent)
+                on_window(item.number, window.task.window.span.new_s, window.result, silent=silent)
                 if compared:
                     self.comparison += compared.taken(item.number)
                 continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from as2d_cli.audio.tracks import channel_choice, track_choice
+from as2d_cli.audio.tracks import EACH, channel_choice, track_choice
 from as2d_cli.batch.outputs import output_folder
 from as2d_cli.batch.request import WORD_FORMATS, BatchRequest, ClusterChoice
 from as2d_cli.decoding.controller import MAX_CANDIDATES
@@ -44,7 +44,7 @@ class RunOptions:
     audio_track: str | None = None
     """Number from 1, or language, as code or English name; None takes each file's default."""
     channel: str | None = None
-    """Number from 1, `left`, `right` or `mix`; None takes those in which somebody speaks."""
+    """Number from 1, `left`, `right`, `mix` or `each`; None takes those in which somebody speaks."""
     vad: bool = True
     draft_limit: int | None = None
     """Most candidates per step, 0 for no drafts; None leaves it to this device's profile."""
@@ -83,7 +83,7 @@ def build_request(options: RunOptions) -> BatchRequest:
     Raises `RequestError` for what makes no sense, `RegistryError` for an unknown model, `PluginError` for one
     whose plugin cannot be used.
     """
-    to = _language_to_write(options.to)
+    to, channel = _language_to_write(options.to), channel_choice(options.channel)
     registry = load_registry()
     target, drafter = registry.choose(options.model, options.drafter, "translate" if to else "transcribe")
     request = BatchRequest(
@@ -96,13 +96,13 @@ def build_request(options: RunOptions) -> BatchRequest:
         language=language_code(options.language),
         translate_to=to,
         prompt=joined_prompt(options.prompt, options.hotwords),
-        timed=options.structured,
+        timed=options.structured or channel == EACH,  # channels are put together by times
         word_timestamps=options.word_timestamps,
         layout=options.layout,
         fail_fast=options.fail_fast,
         compare=options.compare,
         audio_track=track_choice(options.audio_track),
-        channel=channel_choice(options.channel),
+        channel=channel,
         vad=options.vad,
         threads=usable_threads(options.threads),
         cluster=choose_cluster(options.engine, options.address, options.threads),

@@ -16,15 +16,16 @@ from typing import BinaryIO
 import numpy as np
 
 from as2d_cli.audio.stream import open_audio
-from as2d_cli.audio.tracks import NO_CHOICE, AudioChoice
+from as2d_cli.audio.tracks import EACH, NO_CHOICE, AudioChoice
 from as2d_cli.audio.vad import SpeechDetector
-from as2d_cli.audio.windows import split
+from as2d_cli.audio.windows import split, split_apart
 from as2d_cli.domain.errors import As2dError, AudioError
 from as2d_cli.domain.types import DecodeStats, Request, Span, Transcript, Window, WindowResult
 from as2d_cli.engine.comparison import Compared
 from as2d_cli.engine.engine import Engine
 from as2d_cli.engine.scheduler import Guard, WindowOutcome, WindowTask
-from as2d_cli.transcripts.segments import join_texts, segment
+from as2d_cli.transcripts.segments import join_texts
+from as2d_cli.transcripts.speakers import segment
 
 NOTHING_SAID = WindowResult("", (), None)
 """What becomes of a window in which nobody speaks."""
@@ -67,11 +68,14 @@ class FileWork:
         return sum((result.stats for _, result in self.parts), DecodeStats())
 
     def transcript(self, request: Request, target: str, drafter: str | None) -> Transcript:
-        """Put the windows together."""
+        """Put the windows together, those of channels that are heard apart by their times."""
         language = next((result.language for _, result in self.parts if result.language), None)
+        segments = segment(self.parts, self.duration_s) if request.word_times else ()
+        are_apart = any(segment.speaker for segment in segments)
+        texts = (one.text for one in segments) if are_apart else (result.text for _, result in self.parts)
         return Transcript(
-            text=join_texts(result.text for _, result in self.parts),
-            segments=segment(self.parts, self.duration_s) if request.word_times else (),
+            text=join_texts(texts),
+            segments=segments,
             language=language,
             duration_s=self.duration_s,
             target=target,
@@ -206,7 +210,7 @@ def windows_of(work: FileWork, choice: AudioChoice = NO_CHOICE) -> Generator[Win
     stream = open_audio(work.source, choice)
     work.sha256 = stream.sha256
     try:
-        for window in split(stream.blocks()):
+        for window in (split_apart if choice.channel == EACH else split)(stream.blocks()):
             power = float(np.mean(np.square(window.samples)))
             work.loudness = max(work.loudness, power**0.5)
             yield window
@@ -221,10 +225,14 @@ def _doubt(place: Span, result: WindowResult) -> str:
     found = ["repeats itself"] * result.looped + [
         "reached the model's limit before its end"
     ] * result.unfinished
-    return f"the text from {place.start_s:.1f} s to {place.end_s:.1f} s {' and '.join(found)}: check it"
+    return f"the text {_where(place)} {' and '.join(found)}: check it"
 
 
 def _left_out(place: Span) -> str:
     """Return where words may be missing."""
-    when = f"from {place.start_s:.1f} s to {place.end_s:.1f} s"
-    return f"somebody speaks {when}, but no word was written: check it"
+    return f"somebody speaks {_where(place)}, but no word was written: check it"
+
+
+def _where(place: Span) -> str:
+    channel = "" if place.channel is None else f" in channel {place.channel}"
+    return f"from {place.start_s:.1f} s to {place.end_s:.1f} s{channel}"

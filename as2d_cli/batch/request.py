@@ -10,7 +10,7 @@ from as2d_cli.batch.inputs import Input
 from as2d_cli.batch.resume import recipe_of
 from as2d_cli.domain.types import Request, Task
 from as2d_cli.engine.messages import DecodeSettings
-from as2d_cli.models import weights
+from as2d_cli.models import loader, weights
 from as2d_cli.models.registry import ModelEntry
 from as2d_cli.system.device import usable_cpus
 from as2d_cli.transcripts.formats import SCHEMA_VERSION, SUBTITLES
@@ -120,6 +120,8 @@ class BatchRequest:
         options = {
             name: getattr(self, name) for name in BatchRequest.__slots__ if name not in _WITHOUT_INFLUENCE
         }
+        if loader.changes_bits(self.target.plugin, "threads"):
+            options["threads"] = self.cluster.threads if self.cluster else self.threads
         options |= {"recipe": RECIPE, "schema": SCHEMA_VERSION, "model": weights.identity(self.target)}
         return {
             name: recipe_of(

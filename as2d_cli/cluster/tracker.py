@@ -73,7 +73,7 @@ class Tracker:
         if not self._queue.accept(engine, (event.number, WHOLE), failed=failed):
             return 0.0
         self.comparison += event.comparison
-        seconds = [span.end_s - span.start_s for span, _ in work.parts]
+        seconds = [span.new_s for span, _ in work.parts]
         for length_s, (_, result) in zip(seconds, work.parts, strict=True):
             self._on_window(event.number, length_s, result, silent=result == NOTHING_SAID)
         self._finish(work, event.content)
@@ -85,7 +85,7 @@ class Tracker:
         if not self._queue.accept(engine, (event.number, event.index), failed=failed):
             return 0.0
         self.comparison += event.comparison
-        seconds = event.span.end_s - event.span.start_s
+        seconds = event.span.new_s
         self._on_window(event.number, seconds, event.result, silent=event.silent)
         self._long[event.number].add_result(event)
         self._advance(event.number)

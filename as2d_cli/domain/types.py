@@ -27,10 +27,17 @@ FRAMES_PER_S = 100
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of a file, seconds."""
+    """A stretch of a file, or of one of its channels, seconds."""
 
     start_s: float
     end_s: float
+    channel: int | None = None
+    """Number from 1, where channels are heard apart."""
+
+    @property
+    def new_s(self) -> float:
+        """How much of the file's length it adds: only its first channel counts."""
+        return self.end_s - self.start_s if self.channel in {None, 1} else 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +47,8 @@ class Window:
     index: int
     start: int
     samples: Samples
+    channel: int | None = None
+    """Number from 1, where channels are heard apart."""
 
     @property
     def start_s(self) -> float:
@@ -59,7 +68,7 @@ class Window:
     @property
     def span(self) -> Span:
         """Where in the file it lies; unlike the window itself, light enough to keep."""
-        return Span(self.start_s, self.end_s)
+        return Span(self.start_s, self.end_s, self.channel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +159,8 @@ class Segment:
     text: str
     words: tuple[Word, ...] = ()
     tokens: tuple[int, ...] = ()
+    speaker: str | None = None
+    """Who says it, where channels are heard apart."""
 
     def without_words(self) -> Segment:
         """Return the same without words."""

@@ -17,15 +17,26 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:  # the plugin decides what to import; listing plugins must stay cheap
+    from collections.abc import Mapping
+
     from as2d_cli.decoding.inner import InnerDrafter
     from as2d_cli.decoding.protocols import Drafter, Target, Tokenizer
-    from as2d_cli.models.registry import ModelEntry
+    from as2d_cli.models.registry import ModelEntry, OptionValue
 
 GROUP = "as2d.v1"
 OPTIONS_GROUP = f"{GROUP}.options"
 """Of the options that plugins declare, see `options`."""
 hookspec = pluggy.HookspecMarker("as2d")
 hookimpl = pluggy.HookimplMarker("as2d")
+
+
+@hookspec(firstresult=True)
+def as2d_settle_options(entry: ModelEntry) -> Mapping[str, OptionValue] | None:
+    """Return the entry's options with those filled in that this machine decides, or None if it decides none.
+
+    Called often, so it must be quick; and the same for the same machine, as converted files and outputs go by
+    it. Asked again with what it returned, it must return that.
+    """
 
 
 @hookspec(firstresult=True)

@@ -5,7 +5,8 @@ level (see `hookspecs`). Its text constant `CONVERTER_VERSION`, where there is o
 models it can still load; without it every release of the plugin's package converts anew. Its set
 `LOADING_OPTIONS` names those options of a model that only loading reads: converted files do not depend on
 them. Its set `RUNTIMES` names the packages that run its models: with another version of one, models are
-converted and profiles measured anew.
+converted and profiles measured anew. Its set `CHANGE_NO_BITS` names what of a run (`threads`) never changes
+the text of its targets; all else makes a rerun write outputs anew.
 
 Only the plugin that a model asks for is imported, so a broken other one cannot break the run; whatever goes
 wrong in one becomes a `PluginError` that names it. `AS2D_DEBUG_PLUGINS=1` lets the plugin's own error
@@ -20,6 +21,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
 from importlib import metadata
 from importlib.metadata import EntryPoint
 from inspect import signature
@@ -80,9 +82,26 @@ def loading_options(entry: ModelEntry) -> dict[str, OptionValue]:
     return {name: value for name, value in sorted(entry.options.items()) if name in names}
 
 
+def settled(entry: ModelEntry) -> ModelEntry:
+    """Return the entry with those options filled in that this machine decides. Raises `PluginError`."""
+    with _hooks(entry.plugin) as hooks:
+        options = hooks.as2d_settle_options(entry=entry)
+    return entry if options is None else replace(entry, options=options)
+
+
+def option_names(name: str) -> frozenset[str]:
+    """Return the names of the options that can be chosen for a run of plugin `name`. Raises `PluginError`."""
+    return loading_option_names(name) | _named_set(name, "CONVERTING_OPTIONS")
+
+
 def loading_option_names(name: str) -> frozenset[str]:
     """Return the names of the options that only loading reads in the plugin `name`. Raises `PluginError`."""
     return _named_set(name, "LOADING_OPTIONS")
+
+
+def changes_bits(name: str, setting: str) -> bool:
+    """Tell whether a setting of a run may change the text of the plugin `name`. Raises `PluginError`."""
+    return setting not in _named_set(name, "CHANGE_NO_BITS")
 
 
 def runtime_versions(*plugins: str) -> dict[str, str]:

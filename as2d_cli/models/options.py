@@ -2,7 +2,8 @@
 
 A declaration is a `ModelOption` that an entry point of the group `as2d.v1.options` names; the entry point's
 name is the option's. It is a flag of the commands that work on audio, a setting, and a keyword of
-`transcribe`. The models that have it are those whose plugin names it in its `LOADING_OPTIONS`.
+`transcribe`. The models that have it are those whose plugin names it in its `LOADING_OPTIONS`, or in its
+`CONVERTING_OPTIONS` if converted files depend on it.
 
 Only modules with declarations are imported. A declaration that cannot be used costs a warning.
 """
@@ -73,7 +74,7 @@ def with_options(
         option, spoken = declared.options[name], name.replace("_", " ")
         if value not in option.choices:
             raise RequestError(f"there is no {spoken} {value!r}", f"{spoken}s: {', '.join(option.choices)}")
-        if name not in loader.loading_option_names(target.plugin):
+        if name not in loader.option_names(target.plugin):
             raise RequestError(
                 f"model {target.name!r} {option.refusal}", f"leave out --{name.replace('_', '-')}"
             )

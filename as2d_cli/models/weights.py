@@ -77,6 +77,7 @@ def remove(name: str, progress: Progress = silent) -> bool:
 
 
 def _folder(entry: ModelEntry) -> Path:
+    entry = loader.settled(entry)
     loading = loader.loading_options(entry)
     converting = {name: value for name, value in entry.options.items() if name not in loading}
     version, runtimes = loader.converter_version(entry.plugin), loader.runtime_versions(entry.plugin)

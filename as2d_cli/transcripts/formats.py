@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from as2d_cli.domain.types import Segment, Transcript, Word
+from as2d_cli.transcripts.speakers import turns
 
 SCHEMA_VERSION = 1
 """Of the JSON formats; raised when a key changes its meaning or goes."""
@@ -69,23 +70,40 @@ def _lines(transcript: Transcript) -> Iterator[tuple[Segment, str]]:
 
 
 def write_txt(transcript: Transcript) -> str:
-    """Return the plain text."""
-    text = transcript.text.strip()
+    """Return the plain text on one line; of speakers who are told apart, each turn on one, with its name."""
+    text = "\n".join(turns(transcript.segments)) if _has_speakers(transcript) else transcript.text.strip()
     return f"{text}\n" if text else ""
 
 
 def write_srt(transcript: Transcript) -> str:
     """Return SubRip subtitles, one cue per segment unless laid out otherwise."""
     return "\n".join(
-        f"{number}\n{_times(segment, ',')}\n{_cue(text)}\n"
+        f"{number}\n{_times(segment, ',')}\n{_cue(_named(segment, text))}\n"
         for number, (segment, text) in enumerate(_subtitles(transcript), start=1)
     )
 
 
 def write_vtt(transcript: Transcript) -> str:
     """Return WebVTT subtitles, one cue per segment unless laid out otherwise; valid also without any."""
-    cues = (f"{_times(segment, '.')}\n{_escaped(_cue(text))}\n" for segment, text in _subtitles(transcript))
+    cues = (
+        f"{_times(segment, '.')}\n{_voice(segment)}{_escaped(_cue(text))}\n"
+        for segment, text in _subtitles(transcript)
+    )
     return "\n".join(["WEBVTT\n", *cues])
+
+
+def _has_speakers(transcript: Transcript) -> bool:
+    return any(segment.speaker for segment in transcript.segments)
+
+
+def _named(segment: Segment, text: str) -> str:
+    """Return `text` after the name of who says it, if that is known."""
+    return f"{segment.speaker}: {text}" if segment.speaker else text
+
+
+def _voice(segment: Segment) -> str:
+    """Return WebVTT's tag of who speaks (W3C, section 4.2.2); the end of the cue ends it."""
+    return f"<v {segment.speaker}>" if segment.speaker else ""
 
 
 def _times(cue: Segment, mark: str) -> str:
@@ -105,21 +123,30 @@ def _escaped(text: str) -> str:
 
 
 def write_tsv(transcript: Transcript) -> str:
-    """Return `start end text` in tab-separated columns, times in whole milliseconds, as Whisper does."""
-    return "start\tend\ttext\n" + "".join(
-        f"{_milliseconds(segment.start_s)}\t{_milliseconds(segment.end_s)}\t{text}\n"
-        for segment, text in _lines(transcript)
-    )
+    """Return `start end text` in tab-separated columns, times in whole milliseconds, as Whisper does.
+
+    Where speakers are told apart, a column `speaker` is before the text.
+    """
+    return "".join("\t".join(row) + "\n" for row in _rows(transcript))
 
 
 def write_csv(transcript: Transcript) -> str:
-    """Return `start,end,text`, quoted by RFC 4180, times in whole milliseconds, as whisper.cpp does."""
+    """Return `start,end,text`, quoted by RFC 4180, times in whole milliseconds, as whisper.cpp does.
+
+    Where speakers are told apart, a column `speaker` is before the text, as there.
+    """
     table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(["start", "end", "text"])
-    for segment, text in _lines(transcript):
-        writer.writerow([_milliseconds(segment.start_s), _milliseconds(segment.end_s), text])
+    csv.writer(table, lineterminator="\n").writerows(_rows(transcript))
     return table.getvalue()
+
+
+def _rows(transcript: Transcript) -> Iterator[list[str]]:
+    """Yield the names of the columns, and a row for each segment."""
+    has_speakers = _has_speakers(transcript)
+    yield ["start", "end", *["speaker"] * has_speakers, "text"]
+    for segment, text in _lines(transcript):
+        times = [str(_milliseconds(seconds)) for seconds in (segment.start_s, segment.end_s)]
+        yield [*times, *[segment.speaker or ""] * has_speakers, text]
 
 
 def write_lrc(transcript: Transcript) -> str:
@@ -127,7 +154,9 @@ def write_lrc(transcript: Transcript) -> str:
     lines = []
     for segment, text in _lines(transcript):
         minutes, hundredths = divmod(_milliseconds(segment.start_s) // 10, 6000)
-        lines.append(f"[{minutes:02d}:{hundredths // 100:02d}.{hundredths % 100:02d}]{text}\n")
+        lines.append(
+            f"[{minutes:02d}:{hundredths // 100:02d}.{hundredths % 100:02d}]{_named(segment, text)}\n"
+        )
     return "".join(lines)
 
 
@@ -169,6 +198,8 @@ def _segment(number: int, segment: Segment) -> dict[str, Any]:
         "compression_ratio": _compression_ratio(segment.text),
         "no_speech_prob": None,
     }
+    if segment.speaker is not None:
+        fields["speaker"] = segment.speaker
     if segment.words:
         fields["words"] = [_word(word) for word in segment.words]
     return fields

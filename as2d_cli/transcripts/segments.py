@@ -34,7 +34,7 @@ class SegmentLimits:
     """But not across a silence of this length."""
 
 
-_DEFAULT_LIMITS = SegmentLimits()
+DEFAULT_LIMITS = SegmentLimits()
 
 
 class Segmenter:
@@ -46,7 +46,7 @@ class Segmenter:
     after a comma. A window that has text but no words makes one segment.
     """
 
-    def __init__(self, duration_s: float = math.inf, limits: SegmentLimits = _DEFAULT_LIMITS) -> None:
+    def __init__(self, duration_s: float = math.inf, limits: SegmentLimits = DEFAULT_LIMITS) -> None:
         """Begin a file of `duration_s`; without it, the windows' own ends bound the times."""
         self._duration_s, self._limits = duration_s, limits
         self._sentence: list[Word] = []  # the last one, which may go on in the next window
@@ -65,6 +65,11 @@ class Segmenter:
         # would take in.
         *complete, self._sentence = _sentences(words, self._limits)
         return [*self._rest_of(complete), *self._pieces_of_last()]
+
+    @property
+    def begun_s(self) -> float:
+        """Where the next segment starts, as far as that is known, else infinity."""
+        return self._sentence[self._given].start_s if self._given < len(self._sentence) else math.inf
 
     def finish(self) -> list[Segment]:
         """Return the segments that remain: nothing follows."""
@@ -98,17 +103,6 @@ class Segmenter:
             self._given += count
             rest = rest[count:]
         return segments
-
-
-def segment(
-    parts: Iterable[tuple[Span, WindowResult]],
-    duration_s: float,
-    limits: SegmentLimits = _DEFAULT_LIMITS,
-) -> tuple[Segment, ...]:
-    """Return the segments of a whole file; see `Segmenter`."""
-    segmenter = Segmenter(duration_s, limits)
-    windows = [part for window, result in parts for part in segmenter.add(window, result)]
-    return (*windows, *segmenter.finish())
 
 
 def _set_off(words: Sequence[Word]) -> Iterator[Word]:

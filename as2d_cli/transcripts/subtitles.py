@@ -13,6 +13,7 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from heapq import merge
 from itertools import pairwise
 
 from as2d_cli.domain.types import Segment, Word
@@ -67,9 +68,17 @@ def lay_out(segments: Iterable[Segment], layout: Layout) -> tuple[Segment, ...]:
     >>> [cue.text for cue in lay_out([one], Layout(max_words_per_line=3))]
     ['ask not what', 'your']
     """
-    cues = tuple(cue for segment in segments for cue in _cues(segment, layout))
+    told = list(segments)
+    speakers = dict.fromkeys(segment.speaker for segment in told)
+    each = (_laid_out([one for one in told if one.speaker == speaker], layout) for speaker in speakers)
+    return tuple(merge(*each, key=lambda cue: cue.start_s))
+
+
+def _laid_out(segments: Iterable[Segment], layout: Layout) -> Sequence[Segment]:
+    """Return the cues of one speaker; those of several may overlap."""
+    cues = [replace(cue, speaker=segment.speaker) for segment in segments for cue in _cues(segment, layout)]
     is_brief = any(cue.end_s - cue.start_s < _LEAST_S for cue in cues)
-    return tuple(_lasting(cues)) if is_brief and not layout.is_free else cues
+    return list(_lasting(cues)) if is_brief and not layout.is_free else cues
 
 
 def _lasting(cues: Sequence[Segment]) -> Iterator[Segment]:

@@ -16,6 +16,9 @@ from as2d_scripted.tokenizer import ScriptedTokenizer
 if TYPE_CHECKING:  # the registry is not needed to run this plugin
     from as2d_cli.plugin import ModelEntry, Tokenizer
 
+CHANGE_NO_BITS = frozenset({"threads"})
+"""What of a run never changes a text."""
+
 _TOKENIZERS = {"words": True, "bytes": False}
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from as2d_cli.plugin import END, DrafterSpec, DraftToken, Features, ModelError, Request
+from as2d_whisper.backends.backend import Rows
 from as2d_whisper.context import fit
-from as2d_whisper.model import Cache, Rows, WhisperModel
+from as2d_whisper.model import WhisperModel
 from as2d_whisper.options import Context
 from as2d_whisper.prompt import languages, open_prompt, tasks
 from as2d_whisper.rules import Rules
@@ -77,7 +78,7 @@ class WhisperDraftSession:
         self._model = model
         self._rules = rules
         self._audio = model.encode(features)
-        self._cache = Cache(model.facts.n_text_positions, model.cache_width)
+        self._cache = model.new_cache()
         self.prompt = open_prompt(model, self._audio, self._cache, request).ids
         self.max_tokens = model.facts.n_text_positions - len(self.prompt) + 1
 

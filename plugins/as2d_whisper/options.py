@@ -6,6 +6,12 @@ from typing import Literal, get_args
 
 from as2d_cli.plugin import ModelOption
 
+BackendName = Literal["mnn", "openvino"]
+BACKEND = ModelOption(
+    choices=("auto", *get_args(BackendName)),
+    help="The engine the model runs on: openvino on x86 processors with VNNI, mnn elsewhere.",
+    refusal="runs on one engine only",
+)
 Context = Literal["full", "fitted"]
 CONTEXT = ModelOption(
     choices=get_args(Context),

@@ -8,16 +8,29 @@ from typing import TYPE_CHECKING
 from as2d_cli.plugin import hookimpl
 
 if TYPE_CHECKING:
-    from as2d_cli.plugin import Drafter, ModelEntry, Target, Tokenizer
+    from collections.abc import Mapping
 
-CONVERTER_VERSION = "6"
+    from as2d_cli.plugin import Drafter, ModelEntry, OptionValue, Target, Tokenizer
+
+CONVERTER_VERSION = "7"
 """Raised when converted files change meaning, so that older ones are converted anew."""
 
-RUNTIMES = frozenset({"MNN"})
+RUNTIMES = frozenset({"MNN", "openvino"})
 """Packages that run the models; with another version these are converted anew."""
 
 LOADING_OPTIONS = frozenset({"context", "speed"})
 """Options that converted files do not depend on."""
+
+CONVERTING_OPTIONS = frozenset({"backend"})
+"""Options of a run that they do depend on."""
+
+
+@hookimpl
+def as2d_settle_options(entry: ModelEntry) -> Mapping[str, OptionValue]:
+    """Decide on backend and precision. Raises `ModelError` for what this machine has not."""
+    from as2d_whisper.backends.choice import settle
+
+    return settle(entry.options)
 
 
 @hookimpl

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from as2d_cli.plugin import ModelError, Request, Task
-from as2d_whisper.mnn import Var
-from as2d_whisper.model import Cache, WhisperModel
+from as2d_whisper.backends.backend import Audio, Cache
+from as2d_whisper.model import WhisperModel
 
 _TEXT_BEFORE = "<|startofprev|>"
 
@@ -39,7 +39,7 @@ def max_prompt_tokens(model: WhisperModel) -> int:
     return model.facts.n_text_positions // 2 - 1 if model.tokenizer.has_special(_TEXT_BEFORE) else 0
 
 
-def open_prompt(model: WhisperModel, audio: list[Var], cache: Cache, request: Request) -> Prompt:
+def open_prompt(model: WhisperModel, audio: Audio, cache: Cache, request: Request) -> Prompt:
     """Choose the prompt, detecting the language if need be, and cache all of it but the last token.
 
     Raises `ModelError` for a language or task the model does not have.
@@ -64,7 +64,7 @@ def _text_before(model: WhisperModel, request: Request) -> tuple[int, ...]:
     return (model.tokenizer.special(_TEXT_BEFORE), *ids[-kept:])
 
 
-def _choose(model: WhisperModel, audio: list[Var], cache: Cache, request: Request) -> Prompt:
+def _choose(model: WhisperModel, audio: Audio, cache: Cache, request: Request) -> Prompt:
     special = model.tokenizer.special
     start, plain = special("<|startoftranscript|>"), special("<|notimestamps|>")
     language = request.language
@@ -80,7 +80,7 @@ def _choose(model: WhisperModel, audio: list[Var], cache: Cache, request: Reques
     return Prompt((start, model.tokenizer.languages[language], special(f"<|{task}|>"), plain), language)
 
 
-def _detect(model: WhisperModel, audio: list[Var], cache: Cache, start: int) -> str:
+def _detect(model: WhisperModel, audio: Audio, cache: Cache, start: int) -> str:
     """Return the likeliest language token after the start token, as Whisper detects languages."""
     codes = model.tokenizer.languages
     scores = model.decode(audio, cache, [start]).logits[0, list(codes.values())]

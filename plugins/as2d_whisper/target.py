@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.plugin import Features, ModelError, Request, TargetSpec, TokenIds, Word
+from as2d_whisper.backends.backend import Rows
 from as2d_whisper.context import fit
-from as2d_whisper.model import Cache, Rows, WhisperModel
+from as2d_whisper.model import WhisperModel
 from as2d_whisper.options import Context
 from as2d_whisper.prompt import languages, max_prompt_tokens, open_prompt, tasks
 from as2d_whisper.rules import Rules
@@ -65,7 +66,7 @@ class WhisperSession:
         self._model = model
         self._rules = rules
         self._audio = model.encode(features)
-        self._cache = Cache(model.facts.n_text_positions, model.cache_width)
+        self._cache = model.new_cache()
         self._attention: list[NDArray[np.float32]] = []
         self._level = levels(features) if request.word_times else None
         prompt = open_prompt(model, self._audio, self._cache, request)

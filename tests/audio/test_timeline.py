@@ -11,6 +11,7 @@ import soundfile
 from as2d_cli.audio.readers import Chunk
 from as2d_cli.audio.stream import open_audio
 from as2d_cli.audio.timeline import Timeline
+from as2d_cli.audio.tracks import NO_CHOICE, AudioChoice
 
 RATE = 48_000
 CLICK_S = 0.5
@@ -24,11 +25,11 @@ def piece(seconds):
     return samples
 
 
-def media(container, codec, pieces, *, start_s=0.0, picture=True):
+def media(container, codec, pieces, *, start_s=0.0, picture=True, n_pictures=10):
     """Return a file with pieces of audio, (begin_s, seconds), and some pictures from `start_s` on."""
     file = io.BytesIO()
     with av.open(file, "w", format=container) as output:
-        packets = pictures(output, container, start_s) if picture else []
+        packets = pictures(output, container, start_s, n_pictures) if picture else []
         audio = output.add_stream(codec, rate=RATE, layout="mono")
         audio.bit_rate = 64_000
         audio.codec_context.open()
@@ -48,22 +49,22 @@ def media(container, codec, pieces, *, start_s=0.0, picture=True):
     return io.BytesIO(file.getvalue())
 
 
-def pictures(output, container, start_s):
+def pictures(output, container, start_s, count):
     codec = {"mpegts": "mpeg2video", "webm": "libvpx", "asf": "msmpeg4"}.get(container, "mpeg4")
     video = output.add_stream(codec, rate=25)
     video.width = video.height = 32
     video.pix_fmt = "yuv420p"
     packets = []
-    for number in range(10):
-        picture = av.VideoFrame.from_ndarray(np.full((48, 32), number, np.uint8), "yuv420p")
+    for number in range(count):
+        picture = av.VideoFrame.from_ndarray(np.full((48, 32), number % 256, np.uint8), "yuv420p")
         picture.pts, picture.time_base = round(start_s * 25) + number, Fraction(1, 25)
         packets += video.encode(picture)
     return [*packets, *video.encode()]
 
 
-def clicks_s(file):
+def clicks_s(file, choice=NO_CHOICE):
     """Return where the clicks are heard, and the stream."""
-    stream = open_audio(file)
+    stream = open_audio(file, choice)
     loud = np.flatnonzero(np.abs(np.concatenate(list(stream.blocks()))) > 0.25) / 16_000
     return [float(at) for at, before in zip(loud, [-1.0, *loud], strict=False) if at - before > 0.1], stream
 
@@ -89,6 +90,22 @@ def test_a_track_that_begins_after_the_pictures_is_that_late(container, codec):
 
 
 @pytest.mark.parametrize(("container", "codec"), FILMS)
+@pytest.mark.parametrize("begin_s", [0.0, 5.0])
+def test_audio_that_ends_before_the_pictures_is_not_cut_short(container, codec, begin_s):
+    heard, stream = clicks_s(media(container, codec, [(begin_s, 3.0)], n_pictures=425))
+    assert heard == [pytest.approx(begin_s + 0.5, abs=0.05)]
+    assert stream.warnings == []
+
+
+@pytest.mark.parametrize("codec", ["aac", "flac", "pcm_s16le"])
+def test_a_film_that_is_cut_off_is_called_cut_short(codec):
+    content = media("matroska", codec, [(0.0, 15.0)], n_pictures=425).getvalue()
+    _, stream = clicks_s(io.BytesIO(content[: len(content) // 2]))
+    assert "cut short: the file says 17.0 s" in " ".join(stream.warnings)
+    assert stream.duration_s < 12
+
+
+@pytest.mark.parametrize(("container", "codec"), FILMS)
 def test_a_clock_that_begins_at_ten_hours_begins_at_0(container, codec):
     heard, stream = clicks_s(media(container, codec, [(5.0, 3.0)], start_s=36_000.0))
     assert heard == [pytest.approx(5.5, abs=0.02)]
@@ -96,7 +113,7 @@ def test_a_clock_that_begins_at_ten_hours_begins_at_0(container, codec):
 
 
 @pytest.mark.parametrize(
-    ("container", "codec"), [*FILMS, ("ogg", "libopus"), ("adts", "aac"), ("flv", "aac")]
+    ("container", "codec"), [*FILMS, ("ogg", "libopus"), ("ogg", "flac"), ("adts", "aac"), ("flv", "aac")]
 )
 def test_audio_alone_that_begins_at_an_hour_begins_at_0(container, codec):
     heard, stream = clicks_s(media(container, codec, [(0.0, 3.0)], start_s=3600.0, picture=False))
@@ -117,6 +134,20 @@ def test_a_jump_of_the_clock_is_silence_of_its_length(container, codec, picture)
     (warning,) = stream.warnings
     assert warning.startswith("has no audio in 1 place(s) (first at 2.8")
     assert "17.1 s in all" in warning
+
+
+def test_flac_in_ogg_that_begins_after_another_track_is_that_late():
+    file = io.BytesIO()
+    with av.open(file, "w", format="ogg") as output:
+        streams = [output.add_stream("flac", rate=RATE, layout="mono") for _ in range(2)]
+        for stream, begin_s in zip(streams, (0.0, 5.0), strict=True):
+            frame = av.AudioFrame.from_ndarray((piece(3.0)[None] * 32767).astype(np.int16), "s16", "mono")
+            frame.sample_rate, frame.time_base, frame.pts = RATE, Fraction(1, RATE), round(begin_s * RATE)
+            output.mux([*stream.encode(frame), *stream.encode()])
+    heard, stream = clicks_s(file, AudioChoice("2"))
+    assert heard == [pytest.approx(5.5, abs=0.02)]
+    assert stream.duration_s == pytest.approx(stream.expected_s) == pytest.approx(8.0)
+    assert stream.warnings == []
 
 
 def test_many_small_gaps_do_not_add_up():

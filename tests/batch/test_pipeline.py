@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from as2d_cli.audio.tracks import EACH, AudioChoice
 from as2d_cli.batch.pipeline import Pipeline
 from as2d_cli.domain.errors import DecodeError
 from as2d_cli.domain.types import DecodeStats, Request, WindowResult
@@ -228,3 +229,21 @@ def test_a_target_in_a_loop_keeps_its_text_and_is_told_of(sound, text, said):
         (work,) = Pipeline(engine).run([sound("a.wav")], Request())
     assert work.warnings == ([f"the text from 0.0 s to 2.0 s {said}"] if said else [])
     assert work.transcript(Request(), "speaker", None).text == " ".join(text.split()[:224])
+
+
+def test_channels_that_are_heard_apart_become_speakers_of_one_file(engine, sound, tmp_path):
+    speech, rate = soundfile.read(sound("a.wav", 70), dtype="float32")
+    talk = tmp_path / "talk.wav"
+    soundfile.write(talk, np.stack([speech, np.zeros_like(speech), np.roll(speech, rate)], axis=1), rate)
+    pipeline = Pipeline(engine, choice=AudioChoice(channel=EACH))
+    events = list(pipeline.events([talk], Request(word_times=True)))
+    work = events[-1][0]
+    transcript = work.transcript(Request(word_times=True), "speaker", None)
+    assert work.duration_s == sum(span.new_s for span, _ in work.parts) == 70
+    assert {segment.speaker for segment in transcript.segments} == {"Channel 1", "Channel 3"}
+    starts_s = [segment.start_s for segment in transcript.segments]
+    assert starts_s == sorted(starts_s)
+    assert len(transcript.text.split()) == 6 * 20
+    silent = [window.task for _, window in events if window and window.task.window.channel == 2]
+    assert len(silent) == 3
+    assert all(task.known_result is not None for task in silent)

@@ -45,7 +45,7 @@ def entry(plugin):
 def test_what_a_plugin_declares_is_an_option_of_its_models_alone(package):
     package("choir", "voice = choir:VOICE", "stage_voice = choir:VOICE")
     declared = declared_options()
-    assert declared.options.keys() == {"context", "voice", "stage_voice"}
+    assert declared.options.keys() == {"backend", "context", "voice", "stage_voice"}
     assert (declared.options["voice"], declared.warnings) == (VOICE, ())
     chosen = with_options(entry("choir"), {"voice": "low", "stage_voice": "high", "context": None}, declared)
     assert chosen.options == {"size": 3, "voice": "low", "stage_voice": "high"}
@@ -83,7 +83,7 @@ def test_an_unknown_value_and_an_unknown_option_are_refused_with_what_there_is()
 def test_a_broken_declaration_costs_a_warning_that_names_it_and_no_other_option(package, declaration, why):
     package("choir", declaration, "pitch = choir:VOICE")
     declared = declared_options(reserved={"model"})
-    assert declared.options.keys() == {"context", "pitch"}
+    assert declared.options.keys() == {"backend", "context", "pitch"}
     assert declared.options["context"].choices == ("full", "fitted")
     (warning,) = declared.warnings
     name = declaration.partition(" ")[0]
@@ -94,14 +94,14 @@ def test_a_broken_declaration_costs_a_warning_that_names_it_and_no_other_option(
 def test_one_that_fails_to_import_in_any_way_costs_a_warning(package):
     package("choir", "voice = choir:VOICE", source="raise SystemExit('not today')")
     declared = declared_options()
-    assert declared.options.keys() == {"context"}
+    assert declared.options.keys() == {"backend", "context"}
     assert "SystemExit: not today" in declared.warnings[0]
 
 
 def test_a_package_whose_plugins_are_left_out_is_not_imported_for_its_options(package, monkeypatch):
     package("choir", "voice = choir:VOICE")
     monkeypatch.setenv("AS2D_LOAD_PLUGINS", "scripted,whisper")
-    assert declared_options().options.keys() == {"context"}
+    assert declared_options().options.keys() == {"backend", "context"}
     assert "choir" not in sys.modules
 
 
@@ -109,4 +109,4 @@ def test_two_packages_may_share_one_declaration(package):
     package("choir", "voice = choir:VOICE")
     package("duet", "voice = duet:VOICE")
     declared = declared_options()
-    assert (declared.options.keys(), declared.warnings) == ({"context", "voice"}, ())
+    assert (declared.options.keys(), declared.warnings) == ({"backend", "context", "voice"}, ())

@@ -102,7 +102,7 @@ def test_any_change_of_an_entry_asks_for_another_conversion(entry, change):
 def test_another_version_of_a_runtime_asks_for_another_conversion(entry):
     before = cache.converted_folder(entry, "as2d-toy/7", {"Runtime": "1"})
     assert cache.converted_folder(entry, "as2d-toy/7", {"Runtime": "2"}) != before
-    assert loader.runtime_versions("whisper", "scripted") == {"MNN": version("MNN")}
+    assert loader.runtime_versions("mnn_llm", "scripted") == {"MNN": version("MNN")}
 
 
 def test_a_new_converter_or_changed_weights_ask_for_another_conversion(entry):

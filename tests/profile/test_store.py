@@ -26,7 +26,7 @@ def test_what_is_stored_is_loaded_again(pair_costs, key):
 
 
 def test_the_key_names_all_that_costs_depend_on(key):
-    assert set(key) == {"format", "device", "mnn", "target", "drafter", "threads"}
+    assert set(key) == {"format", "device", "mnn", "openvino", "target", "drafter", "threads"}
     assert key["threads"] == "2+1"
     assert key["target"] == "speaker/a1b2"
 

@@ -138,3 +138,52 @@ def test_any_text_stays_inside_its_cue_or_row(segments):
     assert [line.count("\t") for line in FORMATS["tsv"](transcript).split("\n")[:-1]] == [2] * (n_cues + 1)
     assert len(FORMATS["jsonl"](transcript).split("\n")) == len(segments) + 1
     assert len(json.loads(FORMATS["json"](transcript))["segments"]) == len(segments)
+
+
+TALK = replace(
+    TRANSCRIPT,
+    text="Well? Yes. & no",
+    segments=(
+        Segment(0.0, 2.0, "Well?", speaker="Channel 1"),
+        Segment(1.5, 3.0, "Yes.", speaker="Channel 2"),
+        Segment(3.0, 4.0, "& no", speaker="Channel 2"),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("txt", "Channel 1: Well?\nChannel 2: Yes. & no\n"),
+        (
+            "srt",
+            "1\n00:00:00,000 --> 00:00:02,000\nChannel 1: Well?\n\n"
+            "2\n00:00:01,500 --> 00:00:03,000\nChannel 2: Yes.\n\n"
+            "3\n00:00:03,000 --> 00:00:04,000\nChannel 2: & no\n",
+        ),
+        (
+            "vtt",
+            "WEBVTT\n\n00:00:00.000 --> 00:00:02.000\n<v Channel 1>Well?\n\n"
+            "00:00:01.500 --> 00:00:03.000\n<v Channel 2>Yes.\n\n"
+            "00:00:03.000 --> 00:00:04.000\n<v Channel 2>&amp; no\n",
+        ),
+        (
+            "tsv",
+            "start\tend\tspeaker\ttext\n0\t2000\tChannel 1\tWell?\n1500\t3000\tChannel 2\tYes.\n"
+            "3000\t4000\tChannel 2\t& no\n",
+        ),
+        (
+            "csv",
+            "start,end,speaker,text\n0,2000,Channel 1,Well?\n1500,3000,Channel 2,Yes.\n"
+            "3000,4000,Channel 2,& no\n",
+        ),
+        ("lrc", "[00:00.00]Channel 1: Well?\n[00:01.50]Channel 2: Yes.\n[00:03.00]Channel 2: & no\n"),
+    ],
+)
+def test_speakers_are_named_in_each_format(name, text):
+    assert FORMATS[name](TALK) == text
+
+
+def test_json_has_the_speaker_of_each_segment():
+    segments = json.loads(FORMATS["json"](TALK))["segments"]
+    assert [one["speaker"] for one in segments] == ["Channel 1", "Channel 2", "Channel 2"]

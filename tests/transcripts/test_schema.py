@@ -26,6 +26,7 @@ segments = st.builds(
     st.text(min_size=1),
     st.lists(words, max_size=3).map(tuple),
     st.lists(st.integers(0, 60000)).map(tuple),
+    st.none() | st.sampled_from(["Channel 1", "Channel 2"]),
 )
 transcripts = st.builds(
     Transcript,

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from as2d_cli.domain.types import SAMPLE_RATE_HZ, Span, Window, WindowResult, Word
-from as2d_cli.transcripts.segments import Segmenter, SegmentLimits, join_texts, segment
+from as2d_cli.transcripts.segments import Segmenter, SegmentLimits, join_texts
+from as2d_cli.transcripts.speakers import segment
 
 
 def window(start_s=0.0, duration_s=30.0, index=0):

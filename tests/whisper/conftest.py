@@ -2,7 +2,7 @@
 
 import json
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,19 +20,25 @@ from as2d_whisper.target import WhisperTarget
 DATA = Path(__file__).parent.parent / "data"
 
 
-def model_folder(name):
-    """Fetch and convert at first use; from then on it comes out of the cache."""
-    return ensure(load_registry().model(name))
+@pytest.fixture(scope="session")
+def folder_of():
+    """Return the folder of a model: fetched and converted at first use, out of the cache from then on."""
+
+    def find(name, **options):
+        entry = load_registry().model(name)
+        return ensure(replace(entry, options={**entry.options, **options}))
+
+    return find
 
 
 @pytest.fixture(scope="session")
-def base_folder():
-    return model_folder("whisper-base")
+def base_folder(folder_of):
+    return folder_of("whisper-base")
 
 
 @pytest.fixture(scope="session")
-def tiny_en_folder():
-    return model_folder("whisper-tiny.en")
+def tiny_en_folder(folder_of):
+    return folder_of("whisper-tiny.en")
 
 
 class PatientTarget(WhisperTarget):

@@ -43,11 +43,16 @@ def test_all_of_the_audio_and_its_padding_is_kept_in_steps(seconds, width, paddi
     assert fit(window, "full", width) is window
 
 
-def test_a_fitted_context_writes_the_same_text_of_clear_speech_with_the_same_times(base, fitted, features):
+def letters(text):
+    """Return a text without punctuation, which the context may change."""
+    return "".join(letter for letter in text.lower() if letter.isalnum() or letter == " ")
+
+
+def test_a_fitted_context_writes_the_same_words_of_clear_speech_at_the_same_times(base, fitted, features):
     window = features("jfk.flac", base.spec.features)
     text, words = text_and_words(base, window)
     fitted_text, fitted_words = text_and_words(fitted, window)
-    assert fitted_text == text
+    assert letters(fitted_text) == letters(text)
     apart = [abs(one.start_s - other.start_s) for one, other in zip(words, fitted_words, strict=True)]
     assert np.median(apart) <= 0.04
     assert max(apart) <= 0.4
@@ -56,7 +61,9 @@ def test_a_fitted_context_writes_the_same_text_of_clear_speech_with_the_same_tim
 def test_a_fitted_context_is_that_much_shorter(fitted, drafter, features):
     window = features("jfk.flac", fitted.spec.features)
     for model, positions in ((fitted, 832), (drafter, 1024)):  # of 20 ms: 11 s and 5 or 9 s, in steps
-        assert model.open(window, ENGLISH)._audio[0].view().shape[2] == positions
+        session = model.open(window, ENGLISH)
+        rows = session._model.decode(session._audio, session._cache, session.prompt[-1:])
+        assert rows.alignment.shape[1] == positions
 
 
 @pytest.mark.parametrize("name", ["LJ001-0002.flac", "fleurs-de-004.ogg"])

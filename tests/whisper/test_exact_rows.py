@@ -22,7 +22,7 @@ from as2d_cli.decoding import (
 )
 from as2d_cli.domain.errors import ModelError
 from as2d_cli.domain.types import Request
-from as2d_whisper.model import Cache, WhisperModel
+from as2d_whisper.model import WhisperModel
 
 MAX_ROWS = 24
 
@@ -46,13 +46,13 @@ class Run:
     model: WhisperModel
     audio: list
     tokens: list
-    cache: Cache
     alone: list
 
     def cache_of(self, length):
         """Return a cache that holds the first `length` tokens."""
-        cache = Cache(len(self.tokens), self.model.cache_width)
-        cache.append(self.cache.rows[:length])
+        cache = self.model.new_cache()
+        if length:
+            self.model.decode(self.audio, cache, self.tokens[:length])
         return cache
 
 
@@ -63,19 +63,26 @@ def run_alone(model, features, length, skipped=range(0)):
     text = model.tokenizer.encode(" And so, my fellow Americans, ask not what your country can do for you.")
     start = model.tokenizer.special("<|startoftranscript|>")
     tokens = [start, *text, *(draw.randrange(model.facts.vocab_size) for _ in range(length))][:length]
-    cache = Cache(length, model.cache_width)
+    cache = model.new_cache()
     alone = []
     while len(alone) < length:
         rows = len(skipped) if len(alone) in skipped else 1
         found = digests(model, audio, cache, tokens[len(alone) : len(alone) + rows])
         alone += found if rows == 1 else [None] * rows
-    return Run(model, audio, tokens, cache, alone)
+    return Run(model, audio, tokens, alone)
 
 
-@pytest.fixture(scope="module", params=["tiny_en", "base"])
-def run(request, features):
-    model = request.getfixturevalue(request.param)._model
-    skipped = range(150, 380) if request.param == "base" else range(0)  # takes long otherwise
+@pytest.fixture(scope="module", params=["mnn", "openvino"])
+def tiny_en_on(request, folder_of):
+    """Folder of tiny.en on each backend."""
+    return folder_of("whisper-tiny.en", backend=request.param)
+
+
+@pytest.fixture(scope="module", params=["tiny.en on mnn", "tiny.en on openvino", "base on openvino"])
+def run(request, folder_of, features):
+    name, _, backend = request.param.split()
+    model = WhisperModel(folder_of(f"whisper-{name}", backend=backend), 1, exact_rows=True)
+    skipped = range(150, 380) if name == "base" else range(0)  # takes long otherwise
     return run_alone(model, features, model.facts.n_text_positions, skipped)
 
 
@@ -121,27 +128,35 @@ def test_a_pass_beyond_the_context_is_refused_and_changes_nothing(run):
     assert digests(run.model, run.audio, cache, run.tokens[-1:]) == run.alone[-1:]
 
 
-def test_two_threads_do_not_change_the_exactness_of_rows(tiny_en_folder, features):
+def test_two_threads_do_not_change_the_exactness_of_rows(tiny_en_on, features):
     """Work is shared out differently among threads; rows must agree among themselves there too."""
-    run = run_alone(WhisperModel(tiny_en_folder, threads=2, exact_rows=True), features, 120)
+    run = run_alone(WhisperModel(tiny_en_on, threads=2, exact_rows=True), features, 120)
     for seed in range(2):
         check_rounds(run, 0, random.Random(seed))
 
 
 @pytest.mark.parametrize("decode_threads", [1, 2])
-def test_threads_of_the_decoder_do_not_change_a_bit(tiny_en_folder, features, decode_threads):
-    plain = run_alone(WhisperModel(tiny_en_folder, 2, exact_rows=True), features, 60)
-    split = WhisperModel(tiny_en_folder, 2, exact_rows=True, decode_threads=decode_threads)
+def test_threads_of_the_decoder_do_not_change_a_bit(tiny_en_on, features, decode_threads):
+    plain = run_alone(WhisperModel(tiny_en_on, 2, exact_rows=True), features, 60)
+    split = WhisperModel(tiny_en_on, 2, exact_rows=True, decode_threads=decode_threads)
     assert run_alone(split, features, 60).alone == plain.alone
 
 
+def test_on_openvino_no_threads_change_a_bit(folder_of, features):
+    folder = folder_of("whisper-base", backend="openvino")
+    one, two, three = (
+        run_alone(WhisperModel(folder, threads, exact_rows=True), features, 40) for threads in (1, 2, 3)
+    )
+    assert one.alone == two.alone == three.alone
+
+
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's own account of memory")
-def test_the_graphs_of_different_row_counts_share_the_weights(tiny_en_folder, features):
+def test_the_graphs_of_different_row_counts_share_the_weights(tiny_en_on, features):
     def resident_mb():
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
 
-    model = WhisperModel(tiny_en_folder, threads=1, exact_rows=True)
-    audio, cache = model.encode(features("jfk.flac", model.features)), Cache(64, model.cache_width)
+    model = WhisperModel(tiny_en_on, threads=1, exact_rows=True)
+    audio, cache = model.encode(features("jfk.flac", model.features)), model.new_cache()
     model.decode(audio, cache, [1])
     before = resident_mb()
     for rows in range(2, 9):
@@ -150,9 +165,8 @@ def test_the_graphs_of_different_row_counts_share_the_weights(tiny_en_folder, fe
     assert resident_mb() - before < 80  # 7 copies of the weights are 220 MB
 
 
-def test_a_cache_cannot_be_rolled_back_to_what_it_does_not_hold():
-    cache = Cache(8, 4)
-    cache.append(np.ones((3, 4), np.float32))
+def test_a_cache_cannot_be_rolled_back_to_what_it_does_not_hold(run):
+    cache = run.cache_of(3)
     for length in (-1, 4):
         with pytest.raises(ModelError, match="rollback"):
             cache.truncate(length)
@@ -207,8 +221,8 @@ def test_detecting_the_language_leaves_the_cache_as_asking_for_it_does(base, fea
     asked, detected = (base.open(window, Request(language=language)) for language in ("de", None))
     assert asked.prompt == detected.prompt
     assert (asked.length, detected.length) == (3, 3)
-    cached = [session._cache.rows[: session.length] for session in (asked, detected)]
-    assert np.array_equal(*cached)
+    scores = [session.scores([session.prompt[-1], 50, 51]) for session in (asked, detected)]
+    assert np.array_equal(*scores)
 
 
 def test_two_sessions_of_one_model_do_not_leak_into_each_other(tiny_en, features):

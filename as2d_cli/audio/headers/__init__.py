@@ -1,4 +1,4 @@
-"""What media files state about themselves that the libraries misread: WAV sizes, encryption.
+"""What media files state about themselves that the libraries misread: sizes, encryption.
 
-It may import nothing of as2d.
+It may import nothing else of as2d.
 """

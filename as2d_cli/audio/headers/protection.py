@@ -8,6 +8,8 @@ import struct
 from typing import BinaryIO
 from uuid import UUID
 
+from as2d_cli.audio.headers import matroska
+
 _ISO_BEGINNINGS = frozenset({b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip"})
 _SOUND_FORMAT = re.compile(rb"hdlr.{8}soun.*?stsd.{12}(.{4})", re.DOTALL)
 """In the `moov` box: a track that is sound, and what its samples are (ISO 14496-12, 8.4.3 and 8.5.2)."""
@@ -25,16 +27,20 @@ _ASF_ENCRYPTION = (
 _ASF_HEAD_BYTES = 1 << 16
 
 
-def is_protected(file: BinaryIO) -> bool:
-    """Tell whether all audio of a file is encrypted, as far as its container says."""
+def protected_tracks(file: BinaryIO) -> tuple[bool, ...]:
+    """Return for each audio track whether it is encrypted, as far as the container says; none if it does not.
+
+    A part of a track's samples may be left in the clear, as the first seconds often are.
+    """
     file.seek(0)
     head = file.read(_ASF_HEAD_BYTES)
     if head.startswith(_ASF):
-        return any(mark in head for mark in _ASF_ENCRYPTION)
+        return (any(mark in head for mark in _ASF_ENCRYPTION),)
+    if head.startswith(matroska.EBML):
+        return matroska.encrypted_tracks(file)
     if head[4:8] in _ISO_BEGINNINGS:
-        formats = _SOUND_FORMAT.findall(_moov(file))
-        return bool(formats) and _PROTECTED_FORMATS.issuperset(formats)
-    return head[4:8] == _AUDIBLE
+        return tuple(kind in _PROTECTED_FORMATS for kind in _SOUND_FORMAT.findall(_moov(file)))
+    return (head[4:8] == _AUDIBLE,)
 
 
 def _moov(file: BinaryIO) -> bytes:

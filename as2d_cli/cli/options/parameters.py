@@ -70,8 +70,8 @@ class AudioOptions(Options):
     channel: Annotated[
         str | None,
         typer.Option(
-            metavar="N|left|right|mix",
-            help="Channel to hear; mix: all [default: those in which somebody speaks].",
+            metavar="N|left|right|mix|each",
+            help="Channel to hear; mix: all; each: all apart, as speakers [default: those with speech].",
         ),
     ] = None
 

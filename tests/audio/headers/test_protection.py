@@ -7,8 +7,9 @@ import av
 import numpy as np
 import pytest
 
-from as2d_cli.audio.headers.protection import is_protected
+from as2d_cli.audio.headers.protection import protected_tracks
 from as2d_cli.audio.stream import open_audio
+from as2d_cli.audio.tracks import AudioChoice
 from as2d_cli.domain.errors import AudioError
 
 ASF = bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c")
@@ -58,7 +59,6 @@ def test_the_reader_would_have_called_it_damaged():
     "content",
     [
         mp4(),
-        mp4(2).replace(b"mp4a", b"enca", 1),  # the other track can be heard
         mp4()[:200],
         b"\0\0\0\0ftyp",
         b"\0\0\0\1mdat" + struct.pack(">Q", (1 << 64) - 1),
@@ -68,4 +68,12 @@ def test_the_reader_would_have_called_it_damaged():
     ],
 )
 def test_other_files_are_not(content):
-    assert not is_protected(io.BytesIO(content))
+    assert not any(protected_tracks(io.BytesIO(content)))
+
+
+def test_a_track_beside_an_encrypted_one_can_be_heard():
+    content = mp4(2).replace(b"mp4a", b"enca", 1)
+    with pytest.raises(AudioError, match=r"^audio: protected: its audio track 1 is encrypted$") as refused:
+        open_audio(io.BytesIO(content))
+    assert refused.value.hint == "--audio-track chooses another: 1: und, 2: und"
+    assert len(np.concatenate(list(open_audio(io.BytesIO(content), AudioChoice("2")).blocks()))) > 15_000

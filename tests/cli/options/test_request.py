@@ -1,11 +1,12 @@
 """What the options of a run mean, without running anything."""
 
 import os
+from dataclasses import fields
 
 import pytest
 
 from as2d_cli.batch.request import ClusterChoice
-from as2d_cli.cli.options.parameters import BatchOptions
+from as2d_cli.cli.options.parameters import BatchOptions, TranslateOptions
 from as2d_cli.cli.options.request import read_list, read_request
 from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.domain.errors import RequestError
@@ -90,6 +91,70 @@ def test_a_context_makes_outputs_of_another_one_stale(monkeypatch):
         for chosen in ({}, {"context": "fitted"})
     )
     assert kept["txt"] != changed["txt"]
+
+
+COUNTS, DOES_NOT_COUNT = True, False
+BEFORE = {"files": ["a.wav"], "output_format": "txt,srt,json"}
+OPTIONS = {  # another value of each, and whether older outputs are then out of date
+    "files": (["b.wav"], DOES_NOT_COUNT),  # what they hold is recorded apart
+    "files_from": ("LIST", DOES_NOT_COUNT),
+    "null": (True, DOES_NOT_COUNT),
+    "model": ("whisper-tiny.en", COUNTS),
+    "drafter": ("none", DOES_NOT_COUNT),
+    "model_options": ({"context": "fitted"}, COUNTS),
+    "audio_track": ("2", COUNTS),
+    "channel": ("each", COUNTS),
+    "language": ("de", COUNTS),
+    "prompt": ("about", COUNTS),
+    "hotwords": ("Añb", COUNTS),
+    "vad": (False, COUNTS),
+    "budget": ("3", DOES_NOT_COUNT),
+    "draft_tokens": ("3", DOES_NOT_COUNT),
+    "memory_limit": ("600MB", DOES_NOT_COUNT),
+    "threads": (1, COUNTS),  # with Whisper on MNN
+    "compare": (True, DOES_NOT_COUNT),
+    "output_dir": ("out", DOES_NOT_COUNT),  # files are looked for elsewhere
+    "overwrite": (True, DOES_NOT_COUNT),
+    "word_timestamps": (True, COUNTS),
+    "max_line_width": (30, COUNTS),
+    "max_line_count": (1, COUNTS),
+    "max_words_per_line": (3, COUNTS),
+    "json": (True, DOES_NOT_COUNT),
+    "fail_fast": (True, DOES_NOT_COUNT),
+    "quiet": (True, DOES_NOT_COUNT),
+    "verbose": (True, DOES_NOT_COUNT),
+    "progress": (False, DOES_NOT_COUNT),
+    "engine": ("ray", DOES_NOT_COUNT),  # with as many threads
+    "address": ("head:6379", DOES_NOT_COUNT),
+    "to": ("en", COUNTS),
+}
+NEEDED = {
+    "null": {"files_from": "LIST"},
+    "address": {"engine": "ray"},
+    "max_line_count": {"max_line_width": 42},
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_an_option_makes_outputs_stale_if_and_only_if_it_may_change_them(name, monkeypatch, tmp_path):
+    monkeypatch.delenv("AS2D_MODELS", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "LIST").write_bytes(b"c.wav\0")
+    kind = TranslateOptions if name == "to" else BatchOptions
+    value, counts = OPTIONS[name]
+    before = {**BEFORE, "threads": 2, **NEEDED.get(name, {})}
+    read = [read_request(one)[0] for one in (BatchOptions(**before), kind(**{**before, name: value}))]
+    assert (read[0].recipes() != read[1].recipes()) is counts
+
+
+def test_of_every_option_it_is_decided_whether_it_counts():
+    chosen = {field.name for field in fields(TranslateOptions)} - {"given"}
+    assert chosen == {*OPTIONS, "output_format"}, "decide on the new option"
+
+
+def test_threads_do_not_count_with_a_model_whose_bits_do_not_depend_on_them(scripted):
+    one, two = (request(scripted, output_format="txt", threads=number).recipes() for number in (1, 2))
+    assert one == two
 
 
 @pytest.mark.parametrize(

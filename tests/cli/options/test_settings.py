@@ -81,4 +81,4 @@ def test_a_function_takes_it_as_a_keyword(scripted, sound):
 
 def test_the_shipped_declarations_are_of_use():
     declared = declared_model_options()
-    assert (declared.options.keys(), declared.warnings) == ({"context"}, ())
+    assert (declared.options.keys(), declared.warnings) == ({"backend", "context"}, ())

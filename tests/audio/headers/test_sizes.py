@@ -1,4 +1,4 @@
-"""A WAV file is read to its end, whatever its header states; what follows the audio is not heard."""
+"""A file is read to its end, whatever its header states; what follows the audio is not heard."""
 
 import io
 import struct
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from as2d_cli.audio.headers.wav import whole
+from as2d_cli.audio.headers.sizes import whole
 from as2d_cli.audio.stream import open_audio
 
 RATE_HZ = 16_000
@@ -123,3 +123,84 @@ def test_bytes_per_second_that_are_zero_do_not_matter():
     assert len(heard(bytes(content))[0]) == len(SOUND)
     content[32:34] = bytes(2)
     assert whole(io.BytesIO(bytes(content))).stated_s is None
+
+
+FORMATS = {  # how a format writes a chunk of titles, and how its sizes are found in its header
+    "RIFX": ({"format": "WAV", "endian": "BIG"}, lambda body: b"LIST" + struct.pack(">I", len(body)) + body),
+    "AIFF": ({"format": "AIFF"}, lambda body: b"ANNO" + struct.pack(">I", len(body)) + body),
+    "AIFC": (
+        {"format": "AIFF", "subtype": "FLOAT"},
+        lambda body: b"NAME" + struct.pack(">I", len(body)) + body,
+    ),
+    "W64": (
+        {"format": "W64"},
+        lambda body: W64_LIST + struct.pack("<Q", 24 + len(body)) + body + bytes(-len(body) % 8),
+    ),
+    "CAF": ({"format": "CAF"}, lambda body: b"info" + struct.pack(">q", len(body)) + body),
+}
+W64_LIST = bytes.fromhex("6c697374f3acd3118cd100c04f8edb8a")
+SIZES = {  # where the size of the audio stands: how far behind which bytes, how written, what it counts, too
+    "RIFX": [(b"data", 4, ">I", 0)],
+    "AIFF": [(b"SSND", 4, ">I", 8)],
+    "AIFC": [(b"SSND", 4, ">I", 8)],
+    "W64": [(b"data\xf3\xac", 16, "<Q", 24)],
+    "CAF": [(b"data", 4, ">q", 4)],
+}
+
+
+def made(name, stated_s=None, after=b""):
+    """Return a file of `SOUND` whose header states so many seconds, with what comes after it."""
+    options, _ = FORMATS[name]
+    file = io.BytesIO()
+    soundfile.write(file, SOUND, RATE_HZ, **{"subtype": "PCM_16", **options})
+    content = bytearray(file.getvalue())
+    width = 4 if options.get("subtype") == "FLOAT" else 2
+    mark, offset, kind, more = SIZES[name][0]
+    place = content.index(mark) + offset
+    end = place + struct.calcsize(kind) + (more if more < 24 else 0) + width * len(SOUND)
+    del content[end:]
+    if stated_s is not None:
+        struct.pack_into(kind, content, place, round(stated_s * RATE_HZ) * width + more)
+    if stated_s is not None and b"COMM" in content:
+        struct.pack_into(">I", content, content.index(b"COMM") + 10, round(stated_s * RATE_HZ))
+    return bytes(content) + after
+
+
+@pytest.mark.parametrize("stated_s", [0, 3])
+@pytest.mark.parametrize("name", FORMATS)
+def test_other_formats_are_read_to_their_end_too(name, stated_s):
+    samples, stream = heard(made(name, stated_s))
+    assert np.abs(samples - SOUND).max() < 1e-4
+    assert stream.warnings == [
+        f"the header says {stated_s}.0 s, the file holds {SECONDS}.0 s: all of it was read"
+    ]
+    assert stream.expected_s == SECONDS
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("times", [1, 2])
+def test_their_titles_are_not_heard(name, times):
+    title = FORMATS[name][1](b"a title of so many bytes " * 1000)
+    samples, stream = heard(made(name, after=title * times))
+    assert len(samples) == len(SOUND)
+    assert stream.warnings == []
+
+
+@pytest.mark.parametrize("endian", ["BIG", "LITTLE"])
+@pytest.mark.parametrize("subtype", ["PCM_16", "ULAW", "FLOAT"])
+def test_au_is_read_to_its_end(endian, subtype):
+    file = io.BytesIO()
+    soundfile.write(file, SOUND, RATE_HZ, format="AU", subtype=subtype, endian=endian)
+    content = bytearray(file.getvalue())
+    assert heard(bytes(content))[1].warnings == []
+    content[8:12] = struct.pack(">I" if endian == "BIG" else "<I", 8000)
+    samples, stream = heard(bytes(content))
+    assert len(samples) == len(SOUND)
+    assert "all of it was read" in stream.warnings[0]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_no_beginning_of_a_header_is_an_error(name):
+    content = made(name, 0)
+    for length in range(120):
+        assert whole(io.BytesIO(content[:length])).stated_s is None

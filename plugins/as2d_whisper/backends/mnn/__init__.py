@@ -1,0 +1,1 @@
+"""Whisper on MNN: the engine of ARM, of every processor without VNNI, and the reference."""
