@@ -78,9 +78,8 @@ class Checkpoint:
 def convert(source: Path, destination: Path, bits: int) -> None:
     """Write the export of the checkpoint in `source` to `destination`, which exists.
 
-    `bits` is the precision of the decoder's weights, 8 or 4, but of its head 8; the encoder's are float16.
-    Prints to the
-    process's standard output; callers run it in a child process. Raises `ModelError`.
+    `bits` is the precision of the decoder's weights, 8 or 4; its head has 8, and the encoder is in float16.
+    Prints to the process's standard output; callers run it in a child process. Raises `ModelError`.
     """
     thinker = _thinker(source)
     with ExitStack() as stack:

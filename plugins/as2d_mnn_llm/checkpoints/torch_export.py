@@ -35,8 +35,9 @@ def export(source: Path, destination: Path, bits: int, *, hqq: bool = False) -> 
     """Export the checkpoint in `source`, as the hub has it, to the folder `destination`, which must be new.
 
     `bits` is the precision of the decoder's weights: 16, 8 or 4. With `hqq` these are rounded by
-    half-quadratic quantisation (Badri and Shaji 2023), which MNN's documentation recommends for 4. Raises `ModelError` if
-    the extra `export` is not installed, the checkpoint brings code of its own, or it cannot be exported.
+    half-quadratic quantisation (Badri and Shaji 2023), which MNN's documentation recommends for 4.
+    Raises `ModelError` if the extra `export` is not installed, the checkpoint brings code of its own, or it
+    cannot be exported.
     """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
