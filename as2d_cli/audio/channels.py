@@ -29,7 +29,7 @@ class Apart:
         Channels that a later part of the file lacks are silent there. Raises `AudioError` if it has more.
         """
         at_s = 0.0
-        for samples, rate, _ in chunks:
+        for samples, rate, _ in _with_channels(chunks):
             if not len(self._products):
                 self._products = np.zeros((samples.shape[1], samples.shape[1]))
             missing = len(self._products) - samples.shape[1]
@@ -56,3 +56,25 @@ class Apart:
             ),
             None,
         )
+
+
+def _with_channels(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """Yield the chunks, silence at the beginning with as many channels as what follows it.
+
+    What stands for a late beginning is mono, whatever comes then.
+    """
+    silent: list[tuple[int, int]] = []
+    for chunk in chunks:
+        if chunk.samples.shape[1] == 1 and not chunk.samples.any():
+            silent.append((len(chunk.samples), chunk.rate))
+            continue
+        yield from _silence(silent, chunk.samples.shape[1])
+        yield chunk
+        yield from chunks
+        return
+    yield from _silence(silent, 1)
+
+
+def _silence(lengths: list[tuple[int, int]], n_channels: int) -> Iterator[Chunk]:
+    for length, rate in lengths:
+        yield Chunk(np.zeros((length, n_channels), np.float32), rate)

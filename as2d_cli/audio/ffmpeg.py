@@ -30,6 +30,7 @@ _SAMPLE_KINDS = {
 _NO_NAME = "NONE"
 """Of channels without a layout."""
 _MAX_DEMUX_ERRORS = 64
+_MOST_READ_BYTES = 1 << 20
 _DURATION_IS_END = {"matroska,webm", "nut", "ogg", "asf"}
 """Containers whose duration is the time of their end; that of others is a length."""
 _SAME_S = 0.01
@@ -39,7 +40,12 @@ class _Nameless:
     """A file without a name, from whose extension FFmpeg would otherwise guess."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self.read, self.seek, self.tell = file.read, file.seek, file.tell
+        self._file = file
+        self.seek, self.tell = file.seek, file.tell
+
+    def read(self, size: int) -> bytes:
+        """Read some of so many bytes: damage asks for gigabytes, for which Python makes room at once."""
+        return self._file.read(min(size, _MOST_READ_BYTES))
 
 
 class AvReader:

@@ -104,13 +104,13 @@ class Timeline:
         return late_s
 
     def _silence(self, seconds: float, before: _Frame) -> Iterator[Chunk]:
-        """Yield silence with the channels of the audio after it: moments at its rate, hours at a low one."""
+        """Yield silence: moments in the format of the audio after it, hours as cheap as can be."""
         self._silence_s += seconds
         if before.time_s > self._first_s:  # what comes before all audio is no gap
             self.gaps.first_s = self.gaps.first_s or before.time_s - seconds - (self._origin_s or 0.0)
             self.gaps.count += 1
             self.gaps.total_s += seconds
-        kind = before.chunk if seconds < 1.0 else before.chunk._replace(rate=SAMPLE_RATE_HZ)
+        kind = before.chunk if seconds < 1.0 else Chunk(np.empty((0, 1), np.float32), SAMPLE_RATE_HZ)
         left = round(seconds * kind.rate)
         self._offset_s += left / kind.rate
         block = np.zeros((min(left, _BLOCK_S * kind.rate), kind.samples.shape[1]), np.float32)

@@ -19,7 +19,8 @@ from as2d_cli.models.options import declared_options, with_options
 from as2d_cli.models.registry import load_registry
 from as2d_cli.system.device import usable_threads
 from as2d_cli.system.toml import suggestion
-from as2d_cli.transcripts.formats import FORMATS, SUBTITLES
+from as2d_cli.transcripts.formats import FORMATS, HIGHLIGHTING, SUBTITLES
+from as2d_cli.transcripts.styles import STYLES
 from as2d_cli.transcripts.subtitles import Layout
 
 ENGINES = ("local", "ray")
@@ -186,9 +187,18 @@ def _refuse_idle(options: RunOptions, request: BatchRequest) -> None:
         refuse_idle_overwrite(request)
     if "address" in options.given and request.cluster is None:
         raise RequestError("--address does nothing without a cluster", "add --engine ray")
-    for name in ("max_line_count", "max_line_width", "max_words_per_line"):
+    _refuse_idle_layout(options, request)
+
+
+def _refuse_idle_layout(options: RunOptions, request: BatchRequest) -> None:
+    if options.layout.style not in STYLES:
+        name = options.layout.style
+        raise RequestError(f"there is no subtitle style {name!r}", suggestion(name, STYLES))
+    for name in ("subtitle_style", "max_line_count", "max_line_width", "max_words_per_line"):
         if name in options.given and not SUBTITLES.intersection(request.formats):
             raise RequestError(f"{_flag(name)} does nothing without subtitles", "add -f srt or -f vtt")
+    if "highlight_words" in options.given and not HIGHLIGHTING.intersection(request.formats):
+        raise RequestError("--highlight-words does nothing without srt or vtt", "add -f srt or -f vtt")
     if "max_line_count" in options.given and options.layout.is_free:
         raise RequestError(
             "--max-line-count does nothing alone", "add --max-line-width or --max-words-per-line"

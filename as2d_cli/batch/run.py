@@ -163,7 +163,14 @@ class BatchRun:
             return replace(outcome, error=work.error)
         drafter = self._report.drafter_at_work if work.drafting else None
         transcript = work.transcript(self._window_request, self._request.target.name, drafter)
-        transcript = replace(transcript, cues=lay_out(transcript.segments, self._request.layout))
+        layout, until_s = self._request.layout, transcript.duration_s
+        cues = lay_out(
+            transcript.segments,
+            layout,
+            language=self._request.translate_to or transcript.language,
+            until_s=until_s,
+        )
+        transcript = replace(transcript, cues=cues, highlights_words=layout.highlight_words)
         if not self._request.word_timestamps:
             transcript = transcript.without_words()
         try:

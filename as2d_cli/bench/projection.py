@@ -1,4 +1,4 @@
-"""What `as2d bench --shape` finds: the costs of a pair of shapes, and the projection made of them."""
+"""What `as2d bench --shape` finds: the costs of a pair of shapes, what follows from them, and native laps."""
 
 from __future__ import annotations
 
@@ -37,6 +37,21 @@ class Projected:
     slower: int
     """Windows slower than target-only."""
     tokens_per_step: float
+
+
+@dataclass(frozen=True, slots=True)
+class NativeLap:
+    """The same recorded windows, decoded one way and the other."""
+
+    windows: int
+    plain_s: float
+    """Target-only on all threads."""
+    drafted_s: float
+
+    @property
+    def speedup(self) -> float:
+        """How many times as long they took plainly."""
+        return self.plain_s / self.drafted_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,16 +135,39 @@ class _RecordedDraft(PacedReader):
         self._duet.stop_drafting()
 
 
+class RecordedText:
+    """What a target decided after each token of a recorded window; nothing that matters after any other."""
+
+    def __init__(self, tokens: Sequence[int], first: int = _PROMPT) -> None:
+        """`first` is the prompt's last token, the first that is given."""
+        self._text = (first, *tokens)
+        self._given = self._agreeing = 0  # tokens in the cache; leading ones of them that are the text
+
+    def decide(self, token: int) -> int:
+        """Append `token`; return what follows it."""
+        text, at = self._text, self._given
+        self._given += 1
+        if self._agreeing == at < len(text) and text[at] == token:
+            self._agreeing += 1
+            if self._agreeing < len(text):
+                return text[self._agreeing]
+        return _NEVER
+
+    def rollback(self, given: int) -> None:
+        """Keep the first tokens, so many."""
+        self._given = given
+        self._agreeing = min(self._agreeing, given)
+
+
 class _RecordedSession:
-    """Decides as recorded after the recorded text, nothing that matters after any other."""
+    """Decides as recorded, in the time that the costs say."""
 
     prompt = (_PROMPT,)
 
     def __init__(self, window: RecordedWindow, costs: StepCosts, duet: Duet) -> None:
         self.max_tokens = window.max_tokens
         self.length = 0
-        self._text = (_PROMPT, *window.tokens)
-        self._agreeing = 0  # leading tokens of the cache that are the recorded text
+        self._text = RecordedText(window.tokens)
         most = 1 + min(len(window.draft), window.max_tokens)
         self._idle_ms, self._busy_ms = (costs.ms(most, drafting) for drafting in (False, True))
         self._duet = duet
@@ -153,18 +176,10 @@ class _RecordedSession:
         """Append `tokens`, let their cost pass, decide after each."""
         rows = len(tokens)
         self._duet.work(float(self._idle_ms[rows - 1]) / 1e3, float(self._busy_ms[rows - 1]) / 1e3)
-        return np.array([self._decide(token) for token in tokens], np.int32)
+        self.length += rows
+        return np.array([self._text.decide(token) for token in tokens], np.int32)
 
     def rollback(self, length: int) -> None:
         """Keep the first `length` tokens."""
         self.length = length
-        self._agreeing = min(self._agreeing, length)
-
-    def _decide(self, token: int) -> int:
-        text, at = self._text, self.length
-        self.length += 1
-        if self._agreeing == at < len(text) and text[at] == token:
-            self._agreeing += 1
-            if self._agreeing < len(text):
-                return text[self._agreeing]
-        return _NEVER
+        self._text.rollback(length)

@@ -271,6 +271,8 @@ class Transcript:
     task: Task = "transcribe"
     cues: tuple[Segment, ...] | None = None
     """The segments as subtitles show them, lines apart by newlines; None: as they are, on one line."""
+    highlights_words: bool = False
+    """Whether subtitles underline the word that is spoken."""
 
     def without_words(self) -> Transcript:
         """Return the same with segments that have no words."""

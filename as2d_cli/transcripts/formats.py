@@ -1,4 +1,4 @@
-"""Writes a transcript in each output format: txt, srt, vtt, tsv, csv, lrc, json and jsonl.
+"""Writes a transcript in each output format: txt, srt, vtt, ass, tsv, csv, lrc, json and jsonl.
 
 A format is a function from a `Transcript` to a text that is empty or ends in a newline. `FORMATS` has them
 by name, which is also the extension of their files.
@@ -15,8 +15,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from as2d_cli.domain.types import Segment, Transcript, Word
+from as2d_cli.transcripts.ass import write_ass
+from as2d_cli.transcripts.cues import spoken, subtitles, whole_lines
 from as2d_cli.transcripts.speakers import turns
 
+Parts = tuple[str, str, str]
+"""The text of a cue: what is before the word that is highlighted, that word, and what is after it."""
 SCHEMA_VERSION = 1
 """Of the JSON formats; raised when a key changes its meaning or goes."""
 
@@ -50,25 +54,6 @@ def _milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
 
 
-def _subtitles(transcript: Transcript) -> Iterator[tuple[Segment, str]]:
-    """Yield the cues that have text, and that text in its lines."""
-    if transcript.cues is None:
-        yield from _lines(transcript)
-        return
-    for cue in transcript.cues:
-        lines = (" ".join(line.split()) for line in cue.text.split("\n"))
-        if text := "\n".join(filter(None, lines)):
-            yield cue, text
-
-
-def _lines(transcript: Transcript) -> Iterator[tuple[Segment, str]]:
-    """Yield the segments that have text, and that text on one line."""
-    for segment in transcript.segments:
-        text = " ".join(segment.text.split())
-        if text:
-            yield segment, text
-
-
 def write_txt(transcript: Transcript) -> str:
     """Return the plain text on one line; of speakers who are told apart, each turn on one, with its name."""
     text = "\n".join(turns(transcript.segments)) if _has_speakers(transcript) else transcript.text.strip()
@@ -78,18 +63,43 @@ def write_txt(transcript: Transcript) -> str:
 def write_srt(transcript: Transcript) -> str:
     """Return SubRip subtitles, one cue per segment unless laid out otherwise."""
     return "\n".join(
-        f"{number}\n{_times(segment, ',')}\n{_cue(_named(segment, text))}\n"
-        for number, (segment, text) in enumerate(_subtitles(transcript), start=1)
+        f"{number}\n{_times(start_s, end_s, ',')}\n{_named(cue, _marked(parts, _cue))}\n"
+        for number, (cue, start_s, end_s, parts) in enumerate(_shown(transcript), start=1)
     )
 
 
 def write_vtt(transcript: Transcript) -> str:
     """Return WebVTT subtitles, one cue per segment unless laid out otherwise; valid also without any."""
     cues = (
-        f"{_times(segment, '.')}\n{_voice(segment)}{_escaped(_cue(text))}\n"
-        for segment, text in _subtitles(transcript)
+        f"{_times(start_s, end_s, '.')}\n{_voice(cue)}{_marked(parts, _escaped)}\n"
+        for cue, start_s, end_s, parts in _shown(transcript)
     )
     return "\n".join(["WEBVTT\n", *cues])
+
+
+def _shown(transcript: Transcript) -> Iterator[tuple[Segment, float, float, Parts]]:
+    """Yield what is shown one after the other: a cue, or if words are highlighted, a cue with one of them."""
+    for cue, text in subtitles(transcript):
+        words = spoken(cue, text, 1000) if transcript.highlights_words else ()
+        now, end = _milliseconds(cue.start_s), _milliseconds(cue.end_s)
+        if not words or now >= end:
+            yield cue, cue.start_s, cue.end_s, (text, "", "")
+            continue
+        for word in words:
+            if word.start > now:
+                yield cue, now / 1000, word.start / 1000, (text, "", "")
+            if word.stop > word.start:
+                parts = text[: word.begin], text[word.begin : word.end], text[word.end :]
+                yield cue, word.start / 1000, word.stop / 1000, parts
+            now = word.stop
+        if end > now:
+            yield cue, now / 1000, end / 1000, (text, "", "")
+
+
+def _marked(parts: Parts, safe: Callable[[str], str]) -> str:
+    """Return the parts of a cue with the second underlined, as openai/whisper does with the word spoken."""
+    before, word, after = map(safe, parts)
+    return f"{before}<u>{word}</u>{after}" if word else before
 
 
 def _has_speakers(transcript: Transcript) -> bool:
@@ -106,10 +116,10 @@ def _voice(segment: Segment) -> str:
     return f"<v {segment.speaker}>" if segment.speaker else ""
 
 
-def _times(cue: Segment, mark: str) -> str:
+def _times(start_s: float, end_s: float, mark: str) -> str:
     """Return when a cue is shown: for a moment at least, as WebVTT wants it (W3C, section 4.1)."""
-    start_s = _milliseconds(cue.start_s) / 1000
-    return f"{format_time(start_s, mark)} --> {format_time(max(cue.end_s, start_s + 0.001), mark)}"
+    start_s = _milliseconds(start_s) / 1000
+    return f"{format_time(start_s, mark)} --> {format_time(max(end_s, start_s + 0.001), mark)}"
 
 
 def _cue(text: str) -> str:
@@ -119,7 +129,7 @@ def _cue(text: str) -> str:
 
 def _escaped(text: str) -> str:
     """Return `text` with what WebVTT takes for markup escaped (W3C WebVTT, section 4.2.2)."""
-    return text.replace("&", "&amp;").replace("<", "&lt;")
+    return _cue(text).replace("&", "&amp;").replace("<", "&lt;")
 
 
 def write_tsv(transcript: Transcript) -> str:
@@ -144,7 +154,7 @@ def _rows(transcript: Transcript) -> Iterator[list[str]]:
     """Yield the names of the columns, and a row for each segment."""
     has_speakers = _has_speakers(transcript)
     yield ["start", "end", *["speaker"] * has_speakers, "text"]
-    for segment, text in _lines(transcript):
+    for segment, text in whole_lines(transcript):
         times = [str(_milliseconds(seconds)) for seconds in (segment.start_s, segment.end_s)]
         yield [*times, *[segment.speaker or ""] * has_speakers, text]
 
@@ -152,7 +162,7 @@ def _rows(transcript: Transcript) -> Iterator[list[str]]:
 def write_lrc(transcript: Transcript) -> str:
     """Return lyrics lines, `[mm:ss.xx]text`; minutes grow beyond 99 as players expect."""
     lines = []
-    for segment, text in _lines(transcript):
+    for segment, text in whole_lines(transcript):
         minutes, hundredths = divmod(_milliseconds(segment.start_s) // 10, 6000)
         lines.append(
             f"[{minutes:02d}:{hundredths // 100:02d}.{hundredths % 100:02d}]{_named(segment, text)}\n"
@@ -235,6 +245,7 @@ FORMATS: dict[str, Callable[[Transcript], str]] = {
     "txt": write_txt,
     "srt": write_srt,
     "vtt": write_vtt,
+    "ass": write_ass,
     "tsv": write_tsv,
     "json": write_json,
     "jsonl": write_jsonl,
@@ -243,5 +254,7 @@ FORMATS: dict[str, Callable[[Transcript], str]] = {
 }
 """Name and extension of each format, and what writes it."""
 
-SUBTITLES = frozenset({"srt", "vtt"})
+SUBTITLES = frozenset({"srt", "vtt", "ass"})
 """Formats that show cues, which can be laid out."""
+HIGHLIGHTING = frozenset({"srt", "vtt"})
+"""Those that can underline the word that is spoken; ass has a way of its own."""

@@ -100,7 +100,7 @@ def _check(path: Path, checkpoint: Checkpoint) -> None:
         raise ModelError(f"{path}: arrays of no size", "is it a Whisper model?")
     if checkpoint.n_heads < 1 or checkpoint.d_model % checkpoint.n_heads:
         raise ModelError(f"{path}: {checkpoint.n_heads} heads of a width of {checkpoint.d_model}")
-    for name, shape in _expected(checkpoint):
+    for name, shape in expected_arrays(checkpoint):
         array = checkpoint.tensors.get(name)
         if array is None:
             raise ModelError(f"{path}: array {name!r} is missing", "is it a Whisper model?")
@@ -108,7 +108,7 @@ def _check(path: Path, checkpoint: Checkpoint) -> None:
             raise ModelError(f"{path}: {name!r} is {array.dtype} {array.shape}, expected float {shape}")
 
 
-def _expected(checkpoint: Checkpoint) -> Iterator[tuple[str, tuple[int, ...]]]:
+def expected_arrays(checkpoint: Checkpoint) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Yield name and shape of every array that the graphs are built of."""
     d, vocab = checkpoint.d_model, checkpoint.vocab_size
     yield from (("decoder/embeddings/weight", (vocab, d)), ("decoder/projection/weight", (vocab, d)))

@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from as2d_cli.plugin import ModelError, OptionValue, read_model_json
+from as2d_whisper.backends.backend import AlignmentHeads
 from as2d_whisper.backends.choice import graph_writer, settle
 from as2d_whisper.checkpoint import Checkpoint, read_checkpoint
 from as2d_whisper.layout import HEAD_SIZE
+from as2d_whisper.shape import alignment_heads, random_checkpoint, write_tokenizer
 from as2d_whisper.tokenizer import repair_tokenizer
 
 _MULTILINGUAL_VOCAB = 51865  # openai/whisper `model.py`; Hugging Face's newer files say it outright
@@ -26,17 +28,35 @@ def convert(source: Path, destination: Path, options: Mapping[str, OptionValue])
             f"{source}: heads of {checkpoint.d_model / checkpoint.n_heads:g} values; expected 64"
         )
     config = _config(source)
-    facts, heads = _facts(config, checkpoint), _alignment_heads(source, config, checkpoint)
-    options = settle(options)
-    facts |= {"backend": options["backend"], "precision": options["precision"]}
     repair_tokenizer(source / "tokenizer.json", destination / "tokenizer.json")
-    graph_writer(options)(checkpoint, heads, destination, options)
-    np.save(destination / "embeddings.npy", checkpoint["decoder/embeddings/weight"].astype(np.float16))
-    np.save(destination / "positions.npy", checkpoint["decoder/position_encodings/encodings"])
-    (destination / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
+    heads = _alignment_heads(source, config, checkpoint)
+    _write(checkpoint, _facts(config, checkpoint), heads, destination, options)
     for name in ("config.json", "generation_config.json"):
         if (source / name).is_file():
             shutil.copyfile(source / name, destination / name)
+
+
+def convert_shape(destination: Path, options: Mapping[str, OptionValue]) -> None:
+    """Write a model of random weights, in the dimensions that the options name. Raises `ModelError`."""
+    checkpoint = random_checkpoint(options)
+    write_tokenizer(destination / "tokenizer.json")
+    _write(checkpoint, _facts({}, checkpoint), alignment_heads(checkpoint), destination, options)
+
+
+def _write(
+    checkpoint: Checkpoint,
+    facts: Mapping[str, object],
+    heads: AlignmentHeads,
+    destination: Path,
+    options: Mapping[str, OptionValue],
+) -> None:
+    """Write graphs, embeddings and facts."""
+    options = settle(options)
+    graph_writer(options)(checkpoint, heads, destination, options)
+    np.save(destination / "embeddings.npy", checkpoint["decoder/embeddings/weight"].astype(np.float16))
+    np.save(destination / "positions.npy", checkpoint["decoder/position_encodings/encodings"])
+    settled = {"backend": options["backend"], "precision": options["precision"]}
+    (destination / "facts.json").write_text(json.dumps({**facts, **settled}), encoding="utf-8")
 
 
 def _config(source: Path) -> dict[str, object]:

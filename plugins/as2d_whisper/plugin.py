@@ -35,10 +35,13 @@ def as2d_settle_options(entry: ModelEntry) -> Mapping[str, OptionValue]:
 
 @hookimpl
 def as2d_convert(entry: ModelEntry, source: Path, destination: Path) -> bool:
-    """Convert a CTranslate2 or safetensors checkpoint."""
-    from as2d_whisper.convert import convert
+    """Convert a CTranslate2 or safetensors checkpoint, or make the random weights of a shape."""
+    from as2d_whisper.convert import convert, convert_shape
 
-    convert(source, destination, entry.options)
+    if entry.options.get("kind") == "shape":
+        convert_shape(destination, entry.options)
+    else:
+        convert(source, destination, entry.options)
     return True
 
 

@@ -84,3 +84,21 @@ def test_channels_that_come_later_are_an_error():
     stereo, mono = np.stack([noise(1), noise(1)], axis=1), noise(2)[:, None]
     with pytest.raises(AudioError, match=r"talk\.ogg: has 2 channels from 2\.0 s, before that fewer"):
         list(Apart("talk.ogg").columns(iter([Chunk(mono, 16_000), Chunk(stereo, 16_000)])))
+
+
+@pytest.mark.parametrize("n_channels", [1, 2])
+def test_silence_before_the_first_sound_has_its_channels(n_channels):
+    silence, sound = np.zeros((16_000, 1), np.float32), np.stack([noise(1)] * n_channels, axis=1)
+    chunks = [Chunk(silence, 16_000), Chunk(silence, 16_000), Chunk(sound, 48_000), Chunk(silence, 16_000)]
+    heard = list(Apart("talk.mkv").columns(iter(chunks)))
+    assert [(samples.shape, rate) for samples, rate in heard] == [
+        *(((16_000, n_channels), 16_000), ((16_000, n_channels), 16_000)),
+        *(((16_000, n_channels), 48_000), ((16_000, n_channels), 16_000)),
+    ]
+    np.testing.assert_array_equal(heard[2][0], sound)
+
+
+def test_nothing_but_silence_is_mono():
+    silence = Chunk(np.zeros((16_000, 1), np.float32), 16_000)
+    heard = list(Apart("talk.mkv").columns(iter([silence, silence])))
+    assert [samples.shape for samples, _ in heard] == [(16_000, 1)] * 2

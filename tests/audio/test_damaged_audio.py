@@ -1,8 +1,15 @@
 """A few of the damaged files of `tools/fuzz/fuzz_audio.py`, which reads as many as one likes."""
 
+import io
+import struct
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from as2d_cli.audio.stream import open_audio
+from as2d_cli.domain.errors import AudioError
 
 FUZZ = Path(__file__).parents[2] / "tools" / "fuzz" / "fuzz_audio.py"
 
@@ -45,3 +52,18 @@ def test_what_is_no_audio_error_is_a_finding(tmp_path):
     assert ended.returncode == 1
     assert "crash: exit code -6" in ended.stdout
     assert "ValueError" in ended.stdout
+
+
+def test_a_size_in_a_damaged_file_makes_nobody_take_as_much_memory():
+    class Watched(io.BytesIO):
+        most = 0
+
+        def read(self, size=-1):
+            self.most = max(self.most, size)
+            return super().read(size)
+
+    long_name = b"FORM" + struct.pack(">I", 40) + b"8SVXNAME" + struct.pack(">I", 1 << 28) + bytes(20)
+    file = Watched(long_name)
+    with pytest.raises(AudioError, match="not audio, or too damaged to open"):
+        open_audio(file)
+    assert 0 < file.most <= 1 << 20

@@ -40,7 +40,7 @@ def test_a3_characters_over_several_tokens_and_windows_stay_whole_or_are_left_ou
     assert ended.code == 0
     whole = ODD.encode()[: max_tokens - 1].decode("utf-8", "ignore").split()
     written = sorted(tmp_path.glob("a.*"))
-    assert len(written) == 1 + 8
+    assert len(written) == 1 + 9
     for path in written:
         if path.suffix != ".wav":
             text = path.read_bytes().decode("utf-8")  # raises if it is no UTF-8
@@ -78,6 +78,7 @@ def check_empty(stem):
     assert document["duration"] == 35.0
     assert pysubs2.load(str(stem.with_suffix(".srt")), format_="srt").events == []
     assert webvtt.read(stem.with_suffix(".vtt")).captions == []
+    assert pysubs2.load(str(stem.with_suffix(".ass"))).events == []
     empty = {
         "txt": "",
         "jsonl": "",

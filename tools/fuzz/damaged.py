@@ -32,7 +32,8 @@ def seeds() -> list[tuple[str, bytes]]:
 
 
 def _sndfile_seeds(samples: np.ndarray, rate_hz: int) -> Iterator[tuple[str, bytes]]:
-    for kind in sorted(soundfile.available_formats().keys() - {"RAW"}):  # RAW has no head to be known by
+    headless = {"RAW", "SD2"}  # nothing to be known by; what SD2 has stands in a file of its own, here "._"
+    for kind in sorted(soundfile.available_formats().keys() - headless):
         for subtype in soundfile.available_subtypes(kind):
             file = io.BytesIO()
             stereo = np.stack([samples, -samples], axis=1) if kind == "FLAC" else samples

@@ -117,6 +117,7 @@ def _is_whole(case: Case) -> bool:
     Draft202012Validator(SCHEMA).validate(document)
     pysubs2.load(str(paths["srt"]), format_="srt")
     webvtt.read(paths["vtt"])
+    pysubs2.load(str(paths["ass"]), format_="ass")
     times = [time for segment in document["segments"] for time in (segment["start"], segment["end"])]
     return sorted(times) == times and all(0 <= time <= document["duration"] for time in times)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from as2d_cli.bench.acceptance import Acceptance
-from as2d_cli.bench.projection import Projected, Projection, ShapeCosts
+from as2d_cli.bench.projection import NativeLap, Projected, Projection, ShapeCosts
 from as2d_cli.bench.report.tables import Table, aligned, runtimes
 from as2d_cli.bench.trials import dumps
 from as2d_cli.engine.measure import DraftCosts, TargetCosts
@@ -41,9 +42,31 @@ def report(
     yield from _needs(models, measured[0])
 
 
-def record(measured: Sequence[ShapeCosts], projection: Projection, provenance: dict[str, Any]) -> str:
+def native_report(way: Projected, laps: Sequence[NativeLap]) -> Iterator[str]:
+    """Yield the lines of native laps of the `way` beside target-only on all threads."""
+    speedups = [lap.speedup for lap in laps]
+    plain_s, drafted_s = (
+        median(getattr(lap, name) / lap.windows for lap in laps) for name in ("plain_s", "drafted_s")
+    )
+    yield (
+        f"natively, {laps[0].windows} windows, {len(laps)} laps in turn: target-only on all threads "
+        f"{plain_s:.2f} s/window, {_name(way)} {drafted_s:.2f} s/window: {median(speedups):.2f}x "
+        f"(laps {min(speedups):.2f}x to {max(speedups):.2f}x)"
+    )
+
+
+def record(
+    measured: Sequence[ShapeCosts],
+    projection: Projection,
+    laps: Sequence[NativeLap],
+    provenance: dict[str, Any],
+) -> str:
     """Return everything as one JSON line."""
-    values = {"measured": [asdict(own) for own in measured], "projection": asdict(projection)}
+    values = {
+        "measured": [asdict(own) for own in measured],
+        "projection": asdict(projection),
+        "native": [asdict(lap) for lap in laps],
+    }
     return dumps("projection", values, provenance)
 
 

@@ -44,7 +44,7 @@ def measure_shape(target: ModelRef, drafter: ModelRef, note: Callable[[str], Non
 
 def _measure(target: ModelRef, drafter: ModelRef, note: Callable[[str], None]) -> ShapeCosts:
     began = time.perf_counter()
-    with Engine(EngineSettings(target, drafter)) as engine:
+    with Engine(EngineSettings(target, drafter), note=note) as engine:
         loaded = time.perf_counter()
         costs = measure_pair(engine, lambda flaw: note(f"figures not to be compared: {flaw}"))[0]
         shares = [min(1.0, features.n_frames / _FRAMES) for features in engine.features]

@@ -77,6 +77,9 @@ class BenchOptions(Options):
             help="Project what this device would gain with such a model, from random weights of its shape.",
         ),
     ] = None
+    native: Annotated[
+        bool, typer.Option("--native", help="Beside a projection, decode recorded windows natively.")
+    ] = False
     oracle: Annotated[
         bool, typer.Option("--oracle/--no-oracle", help="Replay with every choice to find the best one.")
     ] = True
@@ -114,7 +117,7 @@ def _project(options: BenchOptions, shape: str) -> ExitCode:
         raise RequestError("--shape replays recorded speech: it takes no files", "leave them out")
     from as2d_cli.cli.commands.bench_shape import bench_shape
 
-    bench_shape(shape, options.drafter or (), options.threads, options.output)
+    bench_shape(shape, options.drafter or (), options.threads, options.output, native=options.native)
     return ExitCode.OK
 
 

@@ -18,13 +18,18 @@ if TYPE_CHECKING:  # numpy comes with these, and help has no use for numpy
     from as2d_cli.models.registry import ModelEntry, PairEntry, Registry
 
 
-def bench_shape(name: str, drafters: Sequence[str], threads: int | None, output: Path | None) -> None:
+def bench_shape(
+    name: str, drafters: Sequence[str], threads: int | None, output: Path | None, *, native: bool
+) -> None:
     """Measure the pair whose target is the shape of `name`, or it with other drafters; print results.
+
+    With `native`, recorded windows are decoded as well, the way that is projected to be the fastest.
 
     Raises `RequestError` for an unknown shape, `ModelError` if the models cannot be made or measured.
     """
     from as2d_cli.bench.acceptance import recorded_acceptance
-    from as2d_cli.bench.report.shape_report import record, report
+    from as2d_cli.bench.report.shape_report import native_report, record, report
+    from as2d_cli.bench.run.native import run_natively
     from as2d_cli.bench.run.provenance import provenance
     from as2d_cli.bench.run.shape import measure_shape, project
     from as2d_cli.models.registry import load_registry
@@ -42,7 +47,14 @@ def bench_shape(name: str, drafters: Sequence[str], threads: int | None, output:
             projection = project(measured, acceptance)
             for line in report((target_model, drafter), measured, projection, acceptance, origin):
                 typer.echo(line)
-            records.append(record(measured, projection, origin))
+            laps = []
+            if native:
+                way = max((way for way in projection.ways if way.cap), key=lambda way: way.speedup)
+                costs = next(own.costs for own in measured if own.costs.decode_threads == way.threads)
+                laps = run_natively(target_model, drafter, way, costs, acceptance, tell)
+                for line in native_report(way, laps):
+                    typer.echo(line)
+            records.append(record(measured, projection, laps, origin))
     if output is not None:
         write_text_atomic(output.resolve(), "".join(records))
 

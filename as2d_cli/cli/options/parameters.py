@@ -166,7 +166,7 @@ class FileOptions(Options):
             "-f",
             metavar="LIST",
             autocompletion=completion.formats,
-            help="Also write files: txt,srt,vtt,tsv,json,jsonl,csv,lrc or all.",
+            help="Also write files: txt,srt,vtt,ass,tsv,json,jsonl,csv,lrc or all.",
         ),
     ] = None
     output_dir: Annotated[
@@ -178,6 +178,16 @@ class FileOptions(Options):
         _switch("overwrite", "Make all files anew, also those not made by as2d."),
     ] = False
     word_timestamps: Annotated[bool, _switch("word-timestamps", "Give the times of words in JSON.")] = False
+    subtitle_style: Annotated[
+        str,
+        typer.Option(
+            metavar="plain|netflix|bbc",
+            help="Lines, lengths and pauses of subtitles as broadcasters want them.",
+        ),
+    ] = "plain"
+    highlight_words: Annotated[
+        bool, _switch("highlight-words", "Underline the word that is spoken in srt and vtt.")
+    ] = False
     max_line_width: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Characters in a line of subtitles; wide ones count two."),

@@ -105,7 +105,7 @@ def test_the_report_says_what_it_is_and_its_record_holds_all_of_it(tmp_path):
     assert "measured on 25% of its audio" in text
     assert "big-shape needs 0.2 GB on disk, 2.0 GB of memory" in text
     assert f"the profile's choice: as2d-{projection.chosen.cap}, target on 2" in text
-    kept = json.loads(record(costs, projection, origin))
+    kept = json.loads(record(costs, projection, [], origin))
     assert kept["projection"]["chosen"]["cap"] == projection.chosen.cap
     assert kept["measured"][0]["costs"]["target"]["encode_ms"] == 1000.0
 
@@ -127,7 +127,7 @@ def test_a_shape_is_made_measured_and_removed_unless_it_was_there_before(tmp_pat
     monkeypatch.setattr(trust, "load_flaw", lambda load: "others are at work")
     target, drafter = (load_registry().model(name) for name in ("tiny-shape", "tinier-shape"))
     kept = weights.ensure(target)
-    bench_shape("tiny", ["tinier-shape"], 1, tmp_path / "kept.jsonl")
+    bench_shape("tiny", ["tinier-shape"], 1, tmp_path / "kept.jsonl", native=False)
     assert weights.find(target) == kept
     assert weights.find(drafter) is None
     told = capsys.readouterr()

@@ -10,6 +10,7 @@ from as2d_cli.cli.options.parameters import BatchOptions, TranslateOptions
 from as2d_cli.cli.options.request import read_list, read_request
 from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.domain.errors import RequestError
+from as2d_cli.transcripts.styles import STYLES
 
 
 def request(scripted, **options):
@@ -94,7 +95,7 @@ def test_a_context_makes_outputs_of_another_one_stale(monkeypatch):
 
 
 COUNTS, DOES_NOT_COUNT = True, False
-BEFORE = {"files": ["a.wav"], "output_format": "txt,srt,json"}
+BEFORE = {"files": ["a.wav"], "output_format": "txt,srt,json,ass"}
 OPTIONS = {  # another value of each, and whether older outputs are then out of date
     "files": (["b.wav"], DOES_NOT_COUNT),  # what they hold is recorded apart
     "files_from": ("LIST", DOES_NOT_COUNT),
@@ -116,6 +117,8 @@ OPTIONS = {  # another value of each, and whether older outputs are then out of 
     "output_dir": ("out", DOES_NOT_COUNT),  # files are looked for elsewhere
     "overwrite": (True, DOES_NOT_COUNT),
     "word_timestamps": (True, COUNTS),
+    "subtitle_style": ("netflix", COUNTS),
+    "highlight_words": (True, COUNTS),
     "max_line_width": (30, COUNTS),
     "max_line_count": (1, COUNTS),
     "max_words_per_line": (3, COUNTS),
@@ -204,3 +207,30 @@ def test_a_list_that_cannot_be_read_is_a_usage_error(tmp_path):
         read_list(str(tmp_path / "gone"))
     with pytest.raises(RequestError, match="--questions is empty"):
         read_list("", option="questions")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"subtitle_style": "netflx", "output_format": "srt"}, "there is no subtitle style 'netflx'"),
+        (
+            {"subtitle_style": "bbc", "output_format": "txt"},
+            "--subtitle-style does nothing without subtitles",
+        ),
+        (
+            {"highlight_words": True, "output_format": "ass"},
+            "--highlight-words does nothing without srt or vtt",
+        ),
+    ],
+)
+def test_a_style_that_does_not_exist_or_would_do_nothing_is_refused(scripted, options, message):
+    with pytest.raises(RequestError, match=message):
+        request(scripted, **options)
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_each_style_can_be_chosen(scripted, name):
+    chosen = request(scripted, subtitle_style=name.upper(), output_format="srt", highlight_words=True)
+    assert (chosen.layout.style, chosen.layout.highlight_words) == (name, True)
+    option = next(one for one in fields(BatchOptions) if one.name == "subtitle_style")
+    assert name in str(option.type)
