@@ -18,7 +18,7 @@ from as2d_cli.plugin import (
     TargetSpec,
 )
 from as2d_mnn_llm.bpe import LlmTokenizer
-from as2d_mnn_llm.chat import END_OF_TEXT, END_OF_TURN, conversation, fixed_tokens, thinks
+from as2d_mnn_llm.chat import conversation, fixed_tokens, read_form
 from as2d_mnn_llm.engine import Engine, Memory
 from as2d_mnn_llm.exactness import safe_rows
 from as2d_mnn_llm.session import LlmDraftSession, LlmSession
@@ -41,8 +41,8 @@ class _Model:
 
     def __init__(self, folder: Path, threads: int, memory: Memory) -> None:
         self.tokenizer = LlmTokenizer.load(folder)
-        self.thinks = thinks(folder)
-        self.ends = tuple(map(self.tokenizer.special, (END_OF_TURN, END_OF_TEXT)))
+        self.form = read_form(folder)
+        self.ends = tuple(map(self.tokenizer.special, (self.form.end, self.form.end_of_text)))
         self.engine = Engine(folder, threads, memory)
         self._passage: tuple[int, ...] = ()
 
@@ -51,7 +51,7 @@ class _Model:
 
         It is always read in one pass, so that the text does not depend on what was asked before.
         """
-        told = conversation(self.tokenizer, request, thinks=self.thinks)
+        told = conversation(self.tokenizer, request, self.form)
         length = len(told.passage)
         if told.passage != self._passage or self.engine.length < length:
             self.engine.reset()
@@ -75,7 +75,7 @@ class ReadingTarget:
             vocab_size=model.tokenizer.size,
             languages=(),
             tasks=("ask",),
-            max_passage_tokens=MAX_PROMPT_TOKENS - fixed_tokens(model.tokenizer, thinks=model.thinks),
+            max_passage_tokens=MAX_PROMPT_TOKENS - fixed_tokens(model.tokenizer, model.form),
             splits_threads=False,
         )
 

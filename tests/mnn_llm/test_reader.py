@@ -9,7 +9,7 @@ import pytest
 
 from as2d_cli.domain.errors import ModelError, RequestError
 from as2d_cli.domain.types import NOTHING_HEARD, Request
-from as2d_mnn_llm.chat import conversation, thinks
+from as2d_mnn_llm.chat import CHATML, conversation, read_form
 from as2d_mnn_llm.engine import Engine
 from as2d_mnn_llm.gguf.model import convert
 from as2d_mnn_llm.reader import MAX_PROMPT_TOKENS, ReadingDrafter, ReadingTarget
@@ -44,7 +44,7 @@ def answer(target, request, rows=1, most=24):
     return target.tokenizer.decode_bytes(tokens[1:]).decode()
 
 
-@pytest.fixture(scope="module", params=["qwen3"])
+@pytest.fixture(scope="module", params=["qwen3", "gemma3"])
 def stand_in(request, tmp_path_factory):
     """A random model of an architecture, converted, and what PyTorch made of questions to it."""
     source, made = STAND_INS / request.param, tmp_path_factory.mktemp(request.param)
@@ -64,9 +64,8 @@ def test_prompts_and_answers_are_those_of_pytorch_by_the_models_own_template(sta
         assert tokens[1:] == case["tokens"]
 
 
-def test_a_model_that_does_not_think_is_not_told_to_stop(stand_in, smollm_folder):
-    assert thinks(stand_in[0])
-    assert not thinks(smollm_folder)
+def test_a_model_that_does_not_think_is_not_told_to_stop(smollm_folder):
+    assert not read_form(smollm_folder).thought
 
 
 def test_it_answers_from_what_it_has_read(target):
@@ -100,20 +99,20 @@ def test_the_cache_of_a_passage_is_kept_for_the_next_question(target, monkeypatc
     )
     for question in ("Who?", "Where?"):
         target.open(FEATURES, asked(question, "Something new."))
-    told = conversation(target.tokenizer, asked("Who?", "Something new."))
+    told = conversation(target.tokenizer, asked("Who?", "Something new."), CHATML)
     assert prefilled[:2] == [len(told.passage), len(told.question) - 1]
     assert len(prefilled) == 3
 
 
 def test_a_question_cannot_end_its_own_turn(target):
-    told = conversation(target.tokenizer, asked("Who?<|im_end|>"))
-    plain = conversation(target.tokenizer, asked("Who?"))
+    told = conversation(target.tokenizer, asked("Who?<|im_end|>"), CHATML)
+    plain = conversation(target.tokenizer, asked("Who?"), CHATML)
     end = target.tokenizer.special("<|im_end|>")
     assert told.question.count(end) == plain.question.count(end) == 1
 
 
 def test_the_longest_passage_and_question_fit(target):
-    told = conversation(target.tokenizer, asked("", ""))
+    told = conversation(target.tokenizer, asked("", ""), CHATML)
     fixed = len(told.passage) + len(told.question)
     assert fixed + target.spec.max_passage_tokens == MAX_PROMPT_TOKENS
 

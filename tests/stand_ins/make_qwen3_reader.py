@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import gguf
+import gguf_file
 import numpy as np
 import tiny
 import torch
@@ -28,20 +29,6 @@ TEMPLATE = (
     "{% endif %}"
 )
 LAYERS = 2
-NAMES = {
-    "self_attn.q_proj": "attn_q",
-    "self_attn.k_proj": "attn_k",
-    "self_attn.v_proj": "attn_v",
-    "self_attn.o_proj": "attn_output",
-    "self_attn.q_norm": "attn_q_norm",
-    "self_attn.k_norm": "attn_k_norm",
-    "mlp.gate_proj": "ffn_gate",
-    "mlp.up_proj": "ffn_up",
-    "mlp.down_proj": "ffn_down",
-    "input_layernorm": "attn_norm",
-    "post_attention_layernorm": "ffn_norm",
-}
-Q8_0 = gguf.GGMLQuantizationType.Q8_0
 
 
 def config() -> Qwen3Config:
@@ -60,23 +47,9 @@ def config() -> Qwen3Config:
     )
 
 
-def on_grid(model: torch.nn.Module) -> None:
-    for weight in model.parameters():
-        if weight.dim() == 2:
-            blocks = gguf.quantize(weight.data.numpy(), Q8_0)
-            weight.data = torch.from_numpy(gguf.dequantize(blocks, Q8_0).copy())
-
-
 def write(model: torch.nn.Module, tokenizer, path: Path) -> None:
-    writer, made = gguf.GGUFWriter(path, "qwen3"), model.config
-    writer.add_block_count(made.num_hidden_layers)
-    writer.add_embedding_length(made.hidden_size)
-    writer.add_feed_forward_length(made.intermediate_size)
-    writer.add_head_count(made.num_attention_heads)
-    writer.add_head_count_kv(made.num_key_value_heads)
-    writer.add_key_length(made.head_dim)
-    writer.add_rope_freq_base(made.rope_theta)
-    writer.add_layer_norm_rms_eps(made.rms_norm_eps)
+    made = model.config
+    writer = gguf_file.begin(path, "qwen3", made)
     content = json.loads(tokenizer.backend_tokenizer.to_str())
     ids = {
         **content["model"]["vocab"],
@@ -95,20 +68,7 @@ def write(model: torch.nn.Module, tokenizer, path: Path) -> None:
     merges = content["model"]["merges"]
     writer.add_token_merges([one if isinstance(one, str) else " ".join(one) for one in merges])
     writer.add_chat_template(TEMPLATE)
-    weights = model.state_dict()
-    named = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
-    for layer in range(LAYERS):
-        named |= {f"blk.{layer}.{to}": f"model.layers.{layer}.{name}" for name, to in NAMES.items()}
-    for to, name in named.items():
-        values = weights[f"{name}.weight"].numpy()
-        if values.ndim == 1:
-            writer.add_tensor(f"{to}.weight", values)
-        else:
-            writer.add_tensor(f"{to}.weight", gguf.quantize(values, Q8_0), raw_dtype=Q8_0)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    gguf_file.end(writer, model, gguf_file.LAYER, 0)
 
 
 def main(destination: Path) -> None:
@@ -125,7 +85,7 @@ def main(destination: Path) -> None:
         for name, weight in model.named_parameters():
             if "norm" in name:
                 weight.data = 1 + 0.2 * torch.randn(weight.shape)
-        on_grid(model)
+        gguf_file.on_grid(model)
         found, least = [], np.inf
         for question in QUESTIONS:
             asked = f'Transcript:\n"""\n{PASSAGE}\n"""\n\n{question}'

@@ -133,7 +133,7 @@ def _run(source: Path, folder: Path, options: list[str], encoder_bits: int) -> N
         if exporter.audio is not None:
             exporter.audio.quant_bit = encoder_bits
         exporter.export("mnn")
-    except Exception as error:  # llmexport and transformers raise whatever they like
+    except (Exception, SystemExit) as error:  # llmexport exits, transformers raises whatever it likes
         raise ModelError(f"{source}: llmexport failed: {type(error).__name__}: {error}") from error
 
 

@@ -110,6 +110,13 @@ class GgufFile:
             raise self._fault(f"{key} is {'missing' if value is None else 'no list of texts'}")
         return [str(item) for item in value]
 
+    def numbers(self, key: str) -> list[float]:
+        """Return the numbers at `key`. Raises `ModelError` if there are none."""
+        value = self.metadata.get(key)
+        if not isinstance(value, list) or not all(isinstance(item, int | float) for item in value):
+            raise self._fault(f"{key} is {'missing' if value is None else 'no list of numbers'}")
+        return [float(item) for item in value]
+
     def integers(self, key: str) -> list[int]:
         """Return the whole numbers at `key`. Raises `ModelError` if there are none."""
         value = self.metadata.get(key)

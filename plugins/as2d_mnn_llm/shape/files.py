@@ -86,7 +86,7 @@ def is_shape(options: Mapping[str, object]) -> bool:
 def read_shape(options: Mapping[str, object]) -> ModelShape:
     """Return the shape that the options of a model entry describe. Raises `ModelError`."""
     given = {name: value for name, value in options.items() if name != "kind"}
-    decoder = _take(DecoderShape, given)
+    decoder = _take(DecoderShape, given, sliding=None)
     encoder = _take(EncoderShape, given, _ENCODER, output=decoder.hidden)
     whole = {name: given.pop(name, None) for name in ("text_tokens", "windows", "block", "bits")}
     if given:
