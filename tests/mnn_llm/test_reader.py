@@ -9,7 +9,7 @@ import pytest
 
 from as2d_cli.domain.errors import ModelError, RequestError
 from as2d_cli.domain.types import NOTHING_HEARD, Request
-from as2d_mnn_llm.chat import CHATML, conversation, read_form
+from as2d_mnn_llm.chat import CHATML, conversation, read_form, write_form
 from as2d_mnn_llm.engine import Engine
 from as2d_mnn_llm.gguf.model import convert
 from as2d_mnn_llm.reader import MAX_PROMPT_TOKENS, ReadingDrafter, ReadingTarget
@@ -62,6 +62,18 @@ def test_prompts_and_answers_are_those_of_pytorch_by_the_models_own_template(sta
         while len(tokens) <= len(case["tokens"]):
             tokens.append(int(session.forward(tokens[-1:])[0]))
         assert tokens[1:] == case["tokens"]
+
+
+def test_rejected_rows_change_nothing_where_most_layers_see_the_nearest_tokens_only(stand_in):
+    folder, reference = stand_in
+    target = ReadingTarget(folder, 1, "low")
+    question = asked(reference["cases"][0]["question"], reference["passage"])
+    assert answer(target, question, rows=7) == answer(target, question)
+
+
+def test_a_model_with_another_form_of_conversation_is_refused(tmp_path):
+    with pytest.raises(ModelError, match="chat template is of no known form"):
+        write_form("[INST] {{ message }} [/INST]", tmp_path)
 
 
 def test_a_model_that_does_not_think_is_not_told_to_stop(smollm_folder):
