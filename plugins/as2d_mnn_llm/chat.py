@@ -52,17 +52,14 @@ _TOLD_BY: Final = {"<start_of_turn>": "gemma", "enable_thinking": "qwen3", "<|im
 """What a template of each form has, and none of those after it asks for something else."""
 
 
-def write_form(template: str, folder: Path) -> None:
-    """Write into `folder` which form a conversation must have by the model's own template.
+def write_form(source: Path, template: str, folder: Path) -> None:
+    """Write into `folder` which form a conversation must have by the template of the file `source`.
 
     A file without a template is taken for ChatML. Raises `ModelError` for a template of another form.
     """
     name = next((form for mark, form in _TOLD_BY.items() if mark in template), "" if template else "chatml")
     if not name:
-        raise ModelError(
-            "the model's chat template is of no known form",
-            f"use a model of one of these: {', '.join(_FORMS)}",
-        )
+        raise ModelError(f"{source}: its chat template is of no known form", f"known: {', '.join(_FORMS)}")
     (folder / _FILE).write_text(json.dumps({"form": name}), encoding="utf-8")
 
 

@@ -72,8 +72,8 @@ def test_rejected_rows_change_nothing_where_most_layers_see_the_nearest_tokens_o
 
 
 def test_a_model_with_another_form_of_conversation_is_refused(tmp_path):
-    with pytest.raises(ModelError, match="chat template is of no known form"):
-        write_form("[INST] {{ message }} [/INST]", tmp_path)
+    with pytest.raises(ModelError, match=r"a\.gguf: its chat template is of no known form"):
+        write_form(Path("a.gguf"), "[INST] {{ message }} [/INST]", tmp_path)
 
 
 def test_a_model_that_does_not_think_is_not_told_to_stop(smollm_folder):

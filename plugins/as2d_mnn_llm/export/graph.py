@@ -33,7 +33,8 @@ class Sliding:
 
     def __post_init__(self) -> None:
         """Check what would make a graph meaningless."""
-        if min(self.window, self.period) < 1 or not (1 <= self.rope_theta < math.inf and self.stretch >= 1):
+        sizes = (self.window, self.period, self.rope_theta, self.stretch)
+        if not all(1 <= size < math.inf for size in sizes) or self.window > MAX_SIZE:
             raise ModelError(f"a decoder cannot have such windows: {self}")
 
     def sees_all(self, layer: int) -> bool:

@@ -43,7 +43,7 @@ def convert(source: Path, destination: Path) -> None:
     file = GgufFile(found[0])
     shape = read_shape(file)
     write_tokenizer(file, destination)
-    write_form(str(file.metadata.get("tokenizer.chat_template", "")), destination)
+    write_form(file.path, str(file.metadata.get("tokenizer.chat_template", "")), destination)
     write_decoder(shape, GgufWeights(file, shape).weight, destination)
 
 

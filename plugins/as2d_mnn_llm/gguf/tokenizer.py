@@ -25,6 +25,8 @@ _ORDINARY: Final = 1
 _ADDED: Final = 4
 _BYTE: Final = 6
 """In SentencePiece's vocabularies: tokens that text becomes before others, and ones that stand for a byte."""
+_LONGEST: Final = 256
+"""Characters of a token, far more than any has: each place in it is tried as a seam."""
 _BEGINS_WITH_SPACE: Final = "tokenizer.ggml.add_space_prefix"
 
 
@@ -79,6 +81,8 @@ def _of_characters(
     if not len(vocabulary) == len(tokens) == len(scores) or not 0 <= unknown < len(tokens):
         raise _misfit(file)
     ordinary = {token: scores[number] for token, number in vocabulary.items() if types[number] == _ORDINARY}
+    if any(len(token) > _LONGEST for token in ordinary):
+        raise _misfit(file)
     whole = partial(BPE, unk_token=tokens[unknown], fuse_unk=True, byte_fallback=True)
     bpe = _bpe(file, whole, vocabulary, _merges(ordinary, vocabulary))
     added = [token for number, token in enumerate(tokens) if types[number] == _ADDED and token not in MARKS]
