@@ -58,7 +58,9 @@ def test_prompts_and_answers_are_those_of_pytorch_by_the_models_own_template(sta
     for case in reference["cases"]:
         session = target.open(FEATURES, asked(case["question"], reference["passage"]))
         assert list(session.prompt) == case["prompt"]
-        tokens = [session.prompt[-1]]
+        (scores,) = session.scores(session.prompt[-1:])
+        assert np.abs(scores - case["logits"]).max() < 1e-3
+        tokens = [session.prompt[-1], int(scores.argmax())]
         while len(tokens) <= len(case["tokens"]):
             tokens.append(int(session.forward(tokens[-1:])[0]))
         assert tokens[1:] == case["tokens"]

@@ -100,7 +100,9 @@ def main(destination: Path) -> None:
             ids, distance = tiny.generate(model, given, ends)
             length = given["input_ids"].shape[1]
             least = min(least, distance)
-            found.append({"question": question, "prompt": ids[:length], "tokens": ids[length:]})
+            logits = [round(value, 4) for value in model(**given).logits[0, -1].tolist()]
+            case = {"question": question, "prompt": ids[:length], "tokens": ids[length:], "logits": logits}
+            found.append(case)
         return model, found, least
 
     seed = tiny.lively(lambda seed: made(seed)[1:], range(500), 0.01)

@@ -132,7 +132,8 @@ def _run(source: Path, folder: Path, options: list[str], encoder_bits: int) -> N
         exporter.visual = exporter.talker = None  # neither sees nor speaks
         if exporter.audio is not None:
             exporter.audio.quant_bit = encoder_bits
-        exporter.export("mnn")
+        with importlib.import_module("torch").no_grad():  # gigabytes of the encoder's states would be kept
+            exporter.export("mnn")
     except (Exception, SystemExit) as error:  # llmexport exits, transformers raises whatever it likes
         raise ModelError(f"{source}: llmexport failed: {type(error).__name__}: {error}") from error
 

@@ -62,7 +62,7 @@ def test_llmexport_gets_the_native_converter_in_place_of_the_wheels_script(monke
 
 
 MAIN = """
-import beside, json, sys
+import beside, json, sys, torch
 from pathlib import Path
 
 def build_args(parser):
@@ -85,8 +85,22 @@ class LlmExporter:
         (folder / "onnx").mkdir(parents=True)
         Path("export.log").touch()
         told = {**vars(self.args), "audio": self.audio.quant_bit, "others": [self.visual, self.talker]}
+        told["grad"] = torch.GRAD[0]
         for name in ("llm.mnn.json", "export_args.json", "llm.mnn"):
             (folder / name).write_text(json.dumps(told))
+"""
+
+
+NO_GRAD = """
+from contextlib import contextmanager
+
+GRAD = [True]
+
+@contextmanager
+def no_grad():
+    GRAD[0] = False
+    yield
+    GRAD[0] = True
 """
 
 
@@ -95,7 +109,7 @@ def stand_in_for_llmexport(tmp_path, monkeypatch):
     """Put packages on the path that are found, and an exporter that keeps what it is told."""
     packages, before = tmp_path / "packages", set(sys.modules)
     files = {
-        "torch/__init__.py": "",
+        "torch/__init__.py": NO_GRAD,
         "transformers/__init__.py": "",
         "llmexport/__init__.py": "",
         "llmexport/llmexport.py": MAIN,
@@ -139,6 +153,7 @@ def test_llmexport_writes_the_decoder_as_asked_and_encoder_and_head_no_coarser_t
         True,
         True,
     )
+    assert told["grad"] is False
     assert not list(tmp_path.rglob("export.log"))
 
 
