@@ -9,7 +9,7 @@ input            Features, FeatureSpec, NOTHING_HEARD, FRAMES_PER_S, heard_frame
 requests         Request, Task, LANGUAGES, language_of_window, Word
 errors           As2dError and those below it, reason
 files            read_json, read_model_json, read_sealed, write_sealed, is_plain_name
-native code      import_native, stdout_to_nobody, device
+native code      import_native, run_apart, stdout_to_nobody, device
 
 A name is imported from where it is defined when it is first asked for: to import a plugin must not take
 numpy's time.
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         TokenIds,
         Word,
     )
+    from as2d_cli.models.apart import run_apart
     from as2d_cli.models.hookspecs import hookimpl
     from as2d_cli.models.native import import_native
     from as2d_cli.models.options import ModelOption
@@ -121,6 +122,7 @@ __all__ = [
     "read_model_json",
     "read_sealed",
     "reason",
+    "run_apart",
     "stdout_to_nobody",
     "write_sealed",
 ]
@@ -137,6 +139,7 @@ _NAMES_OF = {
     "domain.languages": "LANGUAGES language_of_window",
     "domain.tasks": "Task",
     "domain.types": "FRAMES_PER_S NOTHING_HEARD Features FeatureSpec Request TokenIds Word",
+    "models.apart": "run_apart",
     "models.hookspecs": "hookimpl",
     "models.options": "ModelOption",
     "models.registry": "ModelEntry OptionValue",

@@ -25,7 +25,7 @@ _RANGE = 8.0
 def log_mel(samples: Samples, spec: FeatureSpec) -> Features:
     """Return the log-mel features of one window, shape `spec.shape`.
 
-    The frame after the audio and those behind it are 0.0, as in faster-whisper, not silence as in
+    Frames behind the audio are 0.0, as in faster-whisper, not silence as in
     openai/whisper: with it Whisper makes fewer errors on short clips (docs/decisions/0005-padding.md).
     Raises ValueError if `samples` are longer than the spec: to drop audio is never right here.
     """
@@ -34,10 +34,11 @@ def log_mel(samples: Samples, spec: FeatureSpec) -> Features:
     length = spec.n_frames * _HOP
     if len(samples) > length:
         raise ValueError(f"{len(samples)} samples do not fit {spec.n_frames} frames")
-    n_heard = min(spec.n_frames, len(samples) // _HOP + 1) if len(samples) else 0
+    n_heard = min(spec.n_frames, (len(samples) + spec.reach) // _HOP) if len(samples) else 0
     features = np.zeros(spec.shape, np.float32)
     if n_heard:
-        log = _log_power(np.pad(samples, (0, length - len(samples))), n_heard, spec.n_mels)
+        heard = np.pad(samples, (0, length - len(samples))) if spec.reach else samples  # mirrored at its end
+        log = _log_power(heard, n_heard, spec.n_mels)
         np.maximum(log, log.max() - _RANGE, out=log)
         features[:, :n_heard] = (log + 4.0) / 4.0
     return features

@@ -114,6 +114,12 @@ class FeatureSpec:
     """Mel bands."""
     n_frames: int = 3000
     """Frames of 10 ms, 0.0 behind shorter audio (which is not silence). 0: the model does not listen."""
+    reach: int = SAMPLE_RATE_HZ // FRAMES_PER_S
+    """Samples behind its end up to which audio counts as heard: n samples are (n + reach) // 160 frames.
+
+    160: a frame more than whole ones, as Whisper's implementations have it; 159: every frame that is begun.
+    Silence follows the audio then. 0: whole frames only, and the audio is mirrored at its end.
+    """
 
     @property
     def shape(self) -> tuple[int, int]:

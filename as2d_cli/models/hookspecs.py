@@ -48,11 +48,21 @@ def as2d_convert(entry: ModelEntry, source: Path, destination: Path) -> bool | N
     """
 
 
+@hookspec
+def as2d_check(entry: ModelEntry, settings: Path) -> None:
+    """Refuse a model by its settings, before its large files are fetched; see `sources.is_settings`.
+
+    `settings` is the folder that they are in, `entry.source.file_names` what else there will be. Raises
+    `ModelError`.
+    """
+
+
 @hookspec(firstresult=True)
-def as2d_export(source: Path, destination: Path, bits: int) -> bool | None:
+def as2d_export(source: Path, destination: Path, bits: int, hqq: bool) -> bool | None:
     """Export the checkpoint in `source` to the new folder `destination`, in a form that `as2d_convert` takes.
 
-    `bits` is the precision of the decoder's weights.
+    `bits` is the precision of the decoder's weights; with `hqq` they are to be rounded by half-quadratic
+    quantisation.
     """
 
 

@@ -34,6 +34,7 @@ from as2d_cli.domain.errors import As2dError, ModelError, PluginError, RegistryE
 from as2d_cli.models import hookspecs
 from as2d_cli.models.discovery import HOOKS, PluginInfo, describe, find_plugin
 from as2d_cli.models.registry import ModelEntry, OptionValue
+from as2d_cli.system.device import free_memory_bytes
 from as2d_cli.system.streams import stdout_to
 from as2d_cli.system.toml import suggestion
 
@@ -134,16 +135,39 @@ def convert(entry: ModelEntry, source: Path, destination: Path) -> None:
         _answered(entry, done, "convert it")
 
 
-def export(name: str, source: Path, destination: Path, bits: int) -> None:
+def check(entry: ModelEntry, settings: Path) -> None:
+    """Have the model's plugin look at the settings in the folder `settings`. Raises `ModelError`."""
+    with _hooks(entry.plugin) as hooks:
+        try:
+            hooks.as2d_check(entry=entry, settings=settings)
+        except ModelError as error:
+            raise ModelError(f"model {entry.name!r}: {error.message}", error.hint) from error
+
+
+def export(name: str, source: Path, destination: Path, bits: int, *, hqq: bool) -> None:
     """Have the plugin `name` export a user's own checkpoint. Raises `PluginError` if it cannot."""
     with _hooks(name) as hooks:
-        done = hooks.as2d_export(source=source, destination=destination, bits=bits)
+        done = hooks.as2d_export(source=source, destination=destination, bits=bits, hqq=hqq)
     if not done:
         raise PluginError(f"{_info(name)} does not export checkpoints")
 
 
+def check_memory(model: str, needed_mb: int, when: str) -> None:
+    """Raise `ModelError` if less memory is free than the model needs: the system would kill the process."""
+    free = free_memory_bytes()
+    if needed_mb and free is not None and free < needed_mb * 1_000_000:
+        raise ModelError(
+            f"model {model!r} needs {needed_mb / 1e3:.1f} GB of memory {when}; {free / 1e9:.1f} GB are free",
+            "end other programs, or choose a smaller model: as2d models list",
+        )
+
+
 def load_target(entry: ModelEntry, path: Path, threads: int, decode_threads: int | None = None) -> Target:
-    """Load the converted model in `path` as a target. Raises `PluginError` if its plugin does not."""
+    """Load the converted model in `path` as a target. Raises `PluginError` if its plugin does not.
+
+    Raises `ModelError` if there is not enough memory, or the model cannot be used.
+    """
+    check_memory(entry.name, entry.memory_mb, "when it is loaded")
     with _hooks(entry.plugin) as hooks:
         target: Target | None = hooks.as2d_load_target(
             entry=entry, path=path, threads=threads, decode_threads=decode_threads or threads
@@ -153,7 +177,11 @@ def load_target(entry: ModelEntry, path: Path, threads: int, decode_threads: int
 
 
 def load_drafter(entry: ModelEntry, path: Path, threads: int) -> Drafter:
-    """Load the converted model in `path` as a drafter. Raises `PluginError` if its plugin does not."""
+    """Load the converted model in `path` as a drafter. Raises `PluginError` if its plugin does not.
+
+    Raises `ModelError` if there is not enough memory, or the model cannot be used.
+    """
+    check_memory(entry.name, entry.memory_mb, "when it is loaded")
     with _hooks(entry.plugin) as hooks:
         drafter: Drafter | None = hooks.as2d_load_drafter(entry=entry, path=path, threads=threads)
         parts = ("spec", "tokenizer", "draft")

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from as2d_cli.domain.errors import RegistryError, RequestError
 from as2d_cli.domain.tasks import Task
@@ -32,7 +32,18 @@ NO_DRAFTER = "none"
 Role = Literal["target", "drafter", "any"]
 OptionValue: TypeAlias = str | int | float | bool | tuple[str, ...]
 
-_MODEL_KEYS = ("plugin", "role", "tasks", "download_mb", "shape_of", "source", "sha256", "options")
+_MODEL_KEYS = (
+    "plugin",
+    "role",
+    "tasks",
+    "shape_of",
+    "source",
+    "sha256",
+    "options",
+    "licence",
+    "commercial_use",
+)
+_SIZES = ("download_mb", "making_memory_mb", "memory_mb")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")  # model names become names of folders and locks
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -50,6 +61,14 @@ class ModelEntry:
     """Settings that only the plugin understands; they are part of what identifies a converted model."""
     download_mb: int = 0
     """About how much there is to download, megabytes; 0: not much, or not known."""
+    making_memory_mb: int = 0
+    """About how much memory its conversion takes, megabytes; 0: not much, or not known."""
+    memory_mb: int = 0
+    """About how much memory it takes when it is loaded, megabytes; 0: not much, or not known."""
+    licence: str | None = None
+    """Of its weights, by its publisher; None: not known."""
+    commercial_use: bool = True
+    """False: the licence forbids it."""
     tasks: tuple[Task, ...] | None = None
     """What it can do, where that is to be known before it is loaded; None: the plugin will say."""
     shape_of: str | None = None
@@ -202,11 +221,12 @@ def _merge(base: Registry, top: Table) -> Registry:
 
 
 def _read_model(name: str, table: Table, shipped: ModelEntry | None) -> ModelEntry:
-    table.allow(*_MODEL_KEYS)
+    table.allow(*_MODEL_KEYS, *_SIZES)
     if not (_NAME.fullmatch(name) and is_plain_name(name)):
         table.fail(None, f"{name!r} cannot be a model name", "use up to 100 letters, digits and . _ + -")
     sha256 = _read_sha256(table.table("sha256"))
     options = {key: _read_option(table.table("options"), key) for key in table.table("options").values}
+    facts = _read_facts(table)
     if shipped is not None and "source" not in table.values:
         merged = replace(
             shipped,
@@ -214,22 +234,29 @@ def _read_model(name: str, table: Table, shipped: ModelEntry | None) -> ModelEnt
             role=_read_role(table) if "role" in table.values else shipped.role,
             sha256={**shipped.sha256, **sha256},
             options={**shipped.options, **options},
-            tasks=_read_tasks(table) if "tasks" in table.values else shipped.tasks,
-            shape_of=table.optional("shape_of", str) or shipped.shape_of,
+            **facts,
         )
     else:
         table.required("source", dict)
         source = read_source(table.table("source"))
-        tasks = _read_tasks(table) if "tasks" in table.values else None
-        size = table.optional("download_mb", int) or 0
         plugin = table.required("plugin", str)
-        shape_of = table.optional("shape_of", str)
-        merged = ModelEntry(name, plugin, _read_role(table), source, sha256, options, size, tasks, shape_of)
+        merged = ModelEntry(name, plugin, _read_role(table), source, sha256, options, **facts)
     for file_name in merged.sha256:
         if file_name not in merged.source.file_names:
             hint = suggestion(file_name, merged.source.file_names)
             table.table("sha256").fail(file_name, "the source has no such file", hint)
     return merged
+
+
+def _read_facts(table: Table) -> dict[str, Any]:
+    """Return those optional facts about a model that are given."""
+    facts: dict[str, object] = {
+        **{key: table.optional(key, int) for key in _SIZES},
+        **{key: table.optional(key, str) for key in ("licence", "shape_of")},
+        "commercial_use": table.optional("commercial_use", bool),
+        "tasks": _read_tasks(table) if "tasks" in table.values else None,
+    }
+    return {key: value for key, value in facts.items() if value is not None}
 
 
 def _read_role(table: Table) -> Role:

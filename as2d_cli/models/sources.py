@@ -181,6 +181,15 @@ def _check_file_name(table: Table, key: str, name: str) -> None:
         table.fail(key, f"{name!r} is not a plain relative name", "use / and neither .. nor an absolute path")
 
 
+def is_settings(name: str) -> bool:
+    """Whether a file of a model on the hub is a small one by which the model can be judged.
+
+    >>> [is_settings(name) for name in ("config.json", "llm_config.json", "tokenizer.json", "a/config.json")]
+    [True, True, False, False]
+    """
+    return "/" not in name and name.endswith("config.json")
+
+
 def is_plain_name(name: str) -> bool:
     r"""Whether `name` stays below any folder it is joined to, on every operating system, and can be shown.
 

@@ -7,24 +7,21 @@ lock, in a staging folder that is renamed into place when it is complete; a half
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import shutil
-import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from multiprocessing.connection import Connection
+from functools import partial
 from pathlib import Path
 
-from as2d_cli.domain.errors import As2dError, ModelError
+from as2d_cli.domain.errors import ModelError
 from as2d_cli.models import cache, loader
+from as2d_cli.models.apart import run_apart
 from as2d_cli.models.fetch import Progress, fetch, silent
 from as2d_cli.models.registry import ModelEntry
 from as2d_cli.models.sources import NoSource
 from as2d_cli.system.paths import cache_root
-from as2d_cli.system.spawning import follow_parent, start
 
 
 def ensure(entry: ModelEntry, progress: Progress = silent) -> Path:
@@ -116,7 +113,8 @@ def _make(entry: ModelEntry, folder: Path, progress: Progress) -> None:
         (staging / "source").mkdir()
         (staging / "model").mkdir()
         _check_room(entry)
-        source = fetch(entry, staging / "source", progress)
+        loader.check_memory(entry.name, entry.making_memory_mb, "while it is converted")
+        source = fetch(entry, staging / "source", progress, partial(loader.check, entry))
         progress(f"converting {entry.name}", 0, None)
         _convert(entry, source, staging)
         cache.write_manifest(staging / "model")
@@ -138,58 +136,10 @@ def _check_room(entry: ModelEntry) -> None:
 
 
 def _convert(entry: ModelEntry, source: Path, staging: Path) -> None:
-    """Convert in a process of its own: its memory, its chatter and its crashes stay there."""
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    log = staging / "convert.log"
-    job = (entry, source, staging / "model", log, sender)
-    process = context.Process(target=_convert_here, args=job, name=f"as2d convert {entry.name}", daemon=True)
-    start(process)
-    sender.close()
+    """Convert in a process of its own. Raises `ModelError`, or `PluginError` for a plugin that does not."""
     try:
-        is_over, failure = _receive(receiver)
-        process.join()
-    finally:
-        process.kill()  # does nothing to one that has ended
-        process.join()
-        receiver.close()
-    if failure is not None:
-        raise failure
-    if not is_over or process.exitcode != 0:  # native code that calls exit() has converted nothing
-        cause = _why_process_failed(process.exitcode or 0, log)
-        raise ModelError(f"model {entry.name!r}: conversion failed: {cause}")
+        run_apart(f"convert {entry.name}", loader.convert, entry, source, staging / "model")
+    except ChildProcessError as error:
+        raise ModelError(f"model {entry.name!r}: conversion failed: {error}") from error
     if not any((staging / "model").iterdir()) and not isinstance(entry.source, NoSource):
         raise ModelError(f"model {entry.name!r}: plugin {entry.plugin!r} converted it into nothing")
-
-
-def _convert_here(entry: ModelEntry, source: Path, destination: Path, log: Path, answer: Connection) -> None:
-    """Body of the conversion process; native converters write to the descriptors, past sys.stdout."""
-    follow_parent()
-    with log.open("wb") as file, Path(os.devnull).open("rb") as nothing:
-        os.dup2(nothing.fileno(), 0)  # standard input is audio, or somebody else's
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
-    try:
-        loader.convert(entry, source, destination)
-    except As2dError as error:
-        answer.send(error)
-    else:
-        answer.send(None)
-
-
-def _receive(receiver: Connection) -> tuple[bool, As2dError | None]:
-    """Return whether the process came to its end, and the error that it sent, if any."""
-    try:
-        return True, receiver.recv()
-    except (EOFError, OSError):
-        return False, None
-
-
-def _why_process_failed(exit_code: int, log: Path) -> str:
-    if exit_code < 0:
-        return f"it was ended by {signal.Signals(-exit_code).name}"
-    try:
-        lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
-    except OSError:
-        lines = []
-    return next((line.strip() for line in reversed(lines) if line.strip()), f"exit code {exit_code}")

@@ -1,9 +1,10 @@
-"""Byte-level BPE, loaded from a `tokenizer.json`."""
+"""BPE of bytes, or of characters with bytes for what is no token, loaded from a `tokenizer.json`."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -18,6 +19,10 @@ from as2d_cli.plugin import BYTE_OF, ModelError, read_json
 
 TOKENIZER_FILE: Final = "tokenizer.json"
 SPECIALS_FILE: Final = "specials.json"
+SPACE: Final = "▁"
+"""How SentencePiece writes a space in tokens."""
+_BYTE: Final = re.compile("<0x([0-9A-F]{2})>")
+"""How it names a token that stands for a byte."""
 _MAX_ID: Final = 1 << 20
 """Four times what any vocabulary has; the library takes memory for all ids up to the largest."""
 _QWEN2: Final = (
@@ -66,10 +71,14 @@ def check(bpe: BpeTokenizer) -> None:
 
 
 class LlmTokenizer:
-    """A byte-level BPE: ordinary text <-> ids, and the ids of special tokens by name."""
+    """A BPE: ordinary text <-> ids, and the ids of special tokens by name.
+
+    One that falls back to bytes has characters in its tokens, as SentencePiece's do; the others have bytes.
+    """
 
     def __init__(self, bpe: BpeTokenizer, specials: Mapping[str, int]) -> None:
         self._bpe = bpe
+        self._has_characters = bool(bpe.model.byte_fallback)
         self._specials = dict(specials)
         self._special_ids = frozenset(specials.values())
 
@@ -104,6 +113,8 @@ class LlmTokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of `text` as ordinary text: special tokens in it are not recognised."""
+        if self._has_characters:
+            text = text.replace(" ", SPACE)
         return list(self._bpe.encode(text, add_special_tokens=False).ids)
 
     def decode_bytes(self, ids: Sequence[int]) -> bytes:
@@ -112,6 +123,9 @@ class LlmTokenizer:
 
     def _token_bytes(self, token: int) -> bytes:
         text = None if token in self._special_ids or token < 0 else self._bpe.id_to_token(token)
+        if text and self._has_characters:
+            byte = _BYTE.fullmatch(text)
+            return bytes([int(byte[1], 16)]) if byte else text.replace(SPACE, " ").encode()
         try:
             return bytes(BYTE_OF[char] for char in text) if text else b""
         except KeyError as error:

@@ -33,7 +33,13 @@ Memory = Literal["low", "high"]
 MAX_ROWS = 24
 """Most rows of a pass that gives logits of all of them."""
 
+_NO_PASS = 1 << 13
+"""More rows than any pass or prompt has. With mrope, MNN 3.6.1 leaves two of three rows of positions of a
+pass of `draft_predict_length` + 1 rows as they were (`Llm::gen_position_ids`)."""
+
 _HINT = "as2d models verify, then as2d models pull"
+OLD = "export it anew: only exports of llmexport since MNN 3.1 give logits of all rows"
+"""What to do with a graph of another form."""
 
 
 class Engine:
@@ -54,7 +60,7 @@ class Engine:
             "precision": "high",
             "reuse_kv": True,
             "speculative_type": "lookahead",  # never used as such: it makes logits of all rows available
-            "draft_predict_length": MAX_ROWS - 1,
+            "draft_predict_length": _NO_PASS - 1,
         }
         self._output: Any = None  # its logits are valid as long as it lives and no other pass is run
         self._length = 0
@@ -137,16 +143,16 @@ class Engine:
         self._length += len(tokens)
         logits = self._view()
         if len(logits) != (len(tokens) if every_row else 1):
-            raise ModelError(
-                f"{self.folder}: gives logits of {len(logits)} of {len(tokens)} rows",
-                "export it with logits_index, as llmexport 0.0.5 does",
-            )
+            raise ModelError(f"{self.folder}: gives logits of {len(logits)} of {len(tokens)} rows", OLD)
         return logits
 
     def _view(self) -> NDArray[np.float32]:
         if self._output is None or not self._output.shape:
             raise ModelError(f"{self.folder}: MNN failed to run it", "is there enough memory?")
-        rows: NDArray[np.float32] = self._output.read()[0]
+        logits: NDArray[np.float32] = self._output.read()
+        if logits.ndim != 3 or len(logits) != 1:  # a batch of one, rows, vocabulary
+            raise ModelError(f"{self.folder}: gives logits of shape {logits.shape}", OLD)
+        rows: NDArray[np.float32] = logits[0]
         return rows
 
 

@@ -3,12 +3,14 @@
 With quantised weights MNN's matrix kernels round activations, and how depends on how rows fall into the
 kernels' tiles: passes of 2, 3, 4, 8, 12, 16 or 24 rows give the very same bits, those of 1, 6 or 17 others
 by 5 to 15 % of the logits' spread. Which counts agree differs by model, and may differ by processor and
-number of threads; so it is tried, once for each.
+number of threads; so it is tried, once for each, in a process of its own: MNN crashes on graphs that are not
+what their settings say.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -16,8 +18,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.plugin import ModelError, device, read_sealed, stdout_to_nobody, write_sealed
-from as2d_mnn_llm.engine import MAX_ROWS, Engine
+from as2d_cli.plugin import ModelError, device, read_sealed, run_apart, write_sealed
+from as2d_mnn_llm.engine import MAX_ROWS, OLD, Engine
 
 FILE = "row_counts"
 _TRIED = (1, 2, 3, 4, 8, 12, 16, 24)
@@ -28,28 +30,38 @@ _TOLERANCE = 1e-3
 """Largest difference of logits, as a share of their spread: float32 noise is a hundredth of it."""
 
 
-def safe_rows(engine: Engine, key: str) -> tuple[int, ...]:
+def safe_rows(load: Callable[[], Engine], folder: Path, key: str) -> tuple[int, ...]:
     """Return the row counts that agree, ascending; found anew for each `key` and kept beside the model.
 
-    `key` names what may change them besides the device and MNN: threads, settings. Empties the cache.
-    Raises `ModelError` if no two counts agree.
+    `load` loads the model of `folder`, and can be pickled. It is called in another process, so call this
+    before the model is loaded here, too: the memory is then never needed twice. `key` names what may change
+    the counts besides the device and MNN: threads, settings. Raises `ModelError` if the model does not run
+    or no two counts agree.
     """
-    path = engine.folder / FILE
+    path = folder / FILE
     key = f"MNN {metadata.version('MNN')}, {device()}, {key}"
     known = _read(path)
     if key not in known:
-        with stdout_to_nobody():  # MNN tells of each count that is new to it
-            known[key] = _find_safe_rows(engine)
+        known[key] = try_apart(load, folder)
         with suppress(OSError):  # a read-only cache: found again next time
             write_sealed(path, json.dumps(known).encode())  # damage would change texts
     return tuple(known[key])
 
 
-def _find_safe_rows(engine: Engine) -> list[int]:
-    """Return the largest set of row counts that agree with the longest possible pass. Empties the cache.
+def try_apart(load: Callable[[], Engine], folder: Path) -> list[int]:
+    """Find row counts that agree in another process, which may die; see `safe_rows`."""
+    try:
+        return run_apart("try rows", find_safe_rows, load)
+    except ChildProcessError as error:
+        raise ModelError(f"{folder}: MNN crashes when it runs the model: {error}", OLD) from error
 
-    Raises `ModelError` if no two counts agree.
+
+def find_safe_rows(load: Callable[[], Engine]) -> list[int]:
+    """Return the largest set of row counts that agree with the longest possible pass.
+
+    Raises `ModelError` if the model does not run or no two counts agree.
     """
+    engine = load()
     decided = {rows: _decide(engine, rows) for rows in _TRIED}
     best: list[int] = []
     for reference in reversed(_TRIED):

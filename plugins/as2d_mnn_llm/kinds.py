@@ -10,6 +10,7 @@ from as2d_mnn_llm.audio.model import hears
 from as2d_mnn_llm.audio.target import AudioTarget
 from as2d_mnn_llm.bpe import LlmTokenizer
 from as2d_mnn_llm.checkpoints import convert as checkpoints
+from as2d_mnn_llm.checkpoints.check import CHECKPOINT
 from as2d_mnn_llm.gguf import model as gguf_model
 from as2d_mnn_llm.hub_tokenizer import load_hub_tokenizer
 from as2d_mnn_llm.reader import ReadingDrafter, ReadingTarget, memory_of
@@ -21,7 +22,7 @@ def convert(entry: ModelEntry, source: Path, destination: Path) -> None:
     """Write to `destination` what the loaders below load. Raises `ModelError`."""
     if is_shape(entry.options):
         write_shape(entry.name, entry.options, destination)
-    elif checkpoints.is_one(source):
+    elif (source / CHECKPOINT).is_file():
         checkpoints.convert(entry.options, source, destination)
     else:
         gguf_model.convert(source, destination)

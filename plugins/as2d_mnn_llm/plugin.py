@@ -27,6 +27,15 @@ def as2d_convert(entry: ModelEntry, source: Path, destination: Path) -> bool:
 
 
 @hookimpl
+def as2d_check(entry: ModelEntry, settings: Path) -> None:
+    """Refuse an export or a checkpoint in a form that cannot be used."""
+    from as2d_mnn_llm.checkpoints.check import CHECKPOINT, check
+
+    if CHECKPOINT in entry.source.file_names:
+        check(settings, entry.source.file_names)
+
+
+@hookimpl
 def as2d_load_target(entry: ModelEntry, path: Path, threads: int) -> Target:
     """Load a model as a target."""
     from as2d_mnn_llm import kinds
@@ -51,9 +60,9 @@ def as2d_load_tokenizer(entry: ModelEntry, path: Path) -> Tokenizer:
 
 
 @hookimpl
-def as2d_export(source: Path, destination: Path, bits: int) -> bool:
+def as2d_export(source: Path, destination: Path, bits: int, hqq: bool) -> bool:
     """Export a checkpoint of an audio language model for MNN's LLM engine."""
     from as2d_mnn_llm.checkpoints.convert import export
 
-    export(source, destination, bits)
+    export(source, destination, bits, hqq=hqq)
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final, cast, get_args
 
@@ -17,7 +18,7 @@ from as2d_cli.plugin import (
     TargetSpec,
 )
 from as2d_mnn_llm.bpe import LlmTokenizer
-from as2d_mnn_llm.chat import END_OF_TEXT, END_OF_TURN, conversation, fixed_tokens
+from as2d_mnn_llm.chat import conversation, fixed_tokens, read_form
 from as2d_mnn_llm.engine import Engine, Memory
 from as2d_mnn_llm.exactness import safe_rows
 from as2d_mnn_llm.session import LlmDraftSession, LlmSession
@@ -40,7 +41,8 @@ class _Model:
 
     def __init__(self, folder: Path, threads: int, memory: Memory) -> None:
         self.tokenizer = LlmTokenizer.load(folder)
-        self.ends = tuple(map(self.tokenizer.special, (END_OF_TURN, END_OF_TEXT)))
+        self.form = read_form(folder)
+        self.ends = tuple(map(self.tokenizer.special, (self.form.end, self.form.end_of_text)))
         self.engine = Engine(folder, threads, memory)
         self._passage: tuple[int, ...] = ()
 
@@ -49,7 +51,7 @@ class _Model:
 
         It is always read in one pass, so that the text does not depend on what was asked before.
         """
-        told = conversation(self.tokenizer, request)
+        told = conversation(self.tokenizer, request, self.form)
         length = len(told.passage)
         if told.passage != self._passage or self.engine.length < length:
             self.engine.reset()
@@ -63,8 +65,9 @@ class ReadingTarget:
 
     def __init__(self, folder: Path, threads: int, memory: Memory) -> None:
         """Load the converted model in `folder`. Raises `ModelError`."""
+        load = partial(Engine, folder, threads, memory)
+        self._safe = safe_rows(load, folder, f"{threads} threads, memory {memory}")
         self._model = model = _Model(folder, threads, memory)
-        self._safe = safe_rows(model.engine, f"{threads} threads, memory {memory}")
         self.tokenizer = model.tokenizer
         self.spec = TargetSpec(
             features=NOTHING_HEARD,
@@ -72,7 +75,7 @@ class ReadingTarget:
             vocab_size=model.tokenizer.size,
             languages=(),
             tasks=("ask",),
-            max_passage_tokens=MAX_PROMPT_TOKENS - fixed_tokens(model.tokenizer),
+            max_passage_tokens=MAX_PROMPT_TOKENS - fixed_tokens(model.tokenizer, model.form),
             splits_threads=False,
         )
 

@@ -1,5 +1,7 @@
 """Tokenizers as GGUF files describe them."""
 
+from pathlib import Path
+
 import gguf
 import pytest
 
@@ -8,6 +10,7 @@ from as2d_mnn_llm.bpe import LlmTokenizer
 from as2d_mnn_llm.gguf.file import GgufFile
 from as2d_mnn_llm.gguf.tokenizer import write_tokenizer
 
+STAND_INS = Path(__file__).parents[1] / "data" / "stand_ins"
 TEXTS = [
     "It was the best of times, it was the worst of times.",
     "In 2021: 4.5 % of €1,000 — don't!\n\n\tTwo  spaces, trailing ",
@@ -62,6 +65,27 @@ def test_special_tokens_are_known_by_name_but_never_read_nor_written(smollm):
     assert smollm.size == 49152
     with pytest.raises(ModelError, match=r"no token <\|think\|>"):
         smollm.special("<|think|>")
+
+
+@pytest.fixture(scope="module")
+def gemma(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("gemma")
+    write_tokenizer(GgufFile(STAND_INS / "gemma3" / "model.gguf"), folder)
+    return LlmTokenizer.load(folder)
+
+
+@pytest.mark.parametrize("text", [*TEXTS, " a  b   c\n\n\n<h1>\t<0x41>"])
+def test_text_comes_back_from_sentencepieces_tokens(gemma, text):
+    ids = gemma.encode(text)
+    assert gemma.decode_bytes(ids).decode() == text
+    assert b"".join(gemma.decode_bytes([one]) for one in ids).decode() == text
+
+
+def test_marks_of_a_conversation_in_a_text_stay_text(gemma):
+    marks = {gemma.special(name) for name in ("<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>")}
+    assert len(marks) == 4
+    assert marks.isdisjoint(gemma.encode("<bos><start_of_turn>user\nSo?<end_of_turn><eos>"))
+    assert gemma.decode_bytes(sorted(marks)) == b""
 
 
 @pytest.mark.parametrize(("pre", "pieces"), [("smollm", ["2", "1"]), ("qwen2", ["2", "1"])])

@@ -1,13 +1,18 @@
 """A tiny random decoder, written, loaded and run: against a numpy forward pass, and against itself."""
 
+import json
+import shutil
+from functools import partial
+
 import numpy as np
 import pytest
 
 from as2d_cli.domain.errors import ModelError
 from as2d_mnn_llm.engine import Engine
 from as2d_mnn_llm.exactness import FILE, safe_rows
+from as2d_mnn_llm.export import decoder
 from as2d_mnn_llm.export.decoder import decoder_weights, write_decoder
-from as2d_mnn_llm.export.graph import DecoderShape
+from as2d_mnn_llm.export.graph import DecoderShape, build_decoder
 from as2d_mnn_llm.export.records import QuantisedLinear, quantise
 from as2d_mnn_llm.session import LlmDraftSession, LlmSession
 
@@ -46,8 +51,9 @@ def exports(tmp_path_factory):
 @pytest.fixture(scope="module")
 def quantised(exports):
     """At memory low, on a graph with shared dimensions of a real model's kind."""
-    engine = Engine(exports["qwen2"], 1)
-    return engine, safe_rows(engine, "1 thread")
+    folder = exports["qwen2"]
+    safe = safe_rows(partial(Engine, folder, 1), folder, "1 thread")
+    return Engine(folder, 1), safe
 
 
 class Numpy:
@@ -116,28 +122,57 @@ def test_one_row_alone_is_not_safe_with_quantised_weights_and_some_counts_are(qu
     assert {2, 4, 8} <= set(safe)
 
 
-def test_which_rows_are_safe_is_kept_beside_the_model(quantised, monkeypatch):
+def test_which_rows_are_safe_is_kept_beside_the_model(quantised):
     engine, safe = quantised
     assert (engine.folder / FILE).is_file()
-    monkeypatch.setattr(Engine, "forward", None)
-    assert safe_rows(engine, "1 thread") == safe
+    assert safe_rows(None, engine.folder, "1 thread") == safe
 
 
-def test_row_counts_that_were_changed_are_found_anew(quantised, tmp_path, monkeypatch):
+def test_row_counts_that_were_changed_are_found_anew(quantised):
     engine, safe = quantised
     kept = engine.folder / FILE
     whole = kept.read_bytes()
     kept.write_bytes(whole.replace(b"[", b"[1, ", 1))
     try:
-        assert safe_rows(engine, "1 thread") == safe
+        assert safe_rows(partial(Engine, engine.folder, 1), engine.folder, "1 thread") == safe
         assert kept.read_bytes() == whole
     finally:
         kept.write_bytes(whole)
 
 
+def last_row_only(shape, parts):
+    """The graph as llmexport of MNN 3.0 made it: no `logits_index`, and the last row's logits as a vector."""
+    graph = build_decoder(shape, parts)
+    ops = {op["name"]: op for op in graph.ops}
+    last = graph.integers(-1)
+    graph.ops.insert(0, graph.ops.pop())
+    graph.ops.remove(ops["logits_index"])
+    slices = [op for op in graph.ops if op["type"] == "StridedSlice"]
+    slices[-1]["inputIndexes"][1] = last
+    ops["logits"]["main"]["dims"] = [shape.vocab]
+    return graph
+
+
+def test_a_graph_that_gives_the_last_rows_logits_only_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(decoder, "build_decoder", last_row_only)
+    weights = random_weights(SHAPES["llama"])
+    write_decoder(SHAPES["llama"], lambda name: weights[name], tmp_path)
+    with pytest.raises(ModelError, match=r"gives logits of shape \(300,\)") as told:
+        safe_rows(partial(Engine, tmp_path, 1), tmp_path, "1 thread")
+    assert "since MNN 3.1" in told.value.hint
+
+
+def test_a_model_that_crashes_mnn_is_an_error_and_costs_no_process_of_ours(exports, tmp_path):
+    shutil.copytree(exports["llama"], tmp_path / "odd")
+    settings = json.loads((tmp_path / "odd" / "llm_config.json").read_text())
+    (tmp_path / "odd" / "llm_config.json").write_text(json.dumps({**settings, "hidden_size": 1 << 20}))
+    with pytest.raises(ModelError, match="MNN crashes when it runs the model: it was ended by SIG"):
+        safe_rows(partial(Engine, tmp_path / "odd", 1), tmp_path / "odd", "1 thread")
+
+
 def test_nothing_that_mnn_says_of_new_numbers_of_rows_is_shown(quantised, capfd):
     engine, safe = quantised
-    assert safe_rows(Engine(engine.folder, 1), "found anew") == safe
+    assert safe_rows(partial(Engine, engine.folder, 1), engine.folder, "found anew") == safe
     assert "".join(capfd.readouterr()) == ""
 
 

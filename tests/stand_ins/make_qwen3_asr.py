@@ -8,6 +8,7 @@ reference of what PyTorch makes of it. The model is trained a little, on noise, 
 
 import importlib.util
 import sys
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -21,13 +22,11 @@ from as2d_mnn_llm.export.records import quantise
 
 sys.path.append(str(Path(importlib.util.find_spec("qwen_asr").origin).parent / "core"))  # without the rest
 from transformers_backend.configuration_qwen3_asr import Qwen3ASRConfig
-from transformers_backend.modeling_qwen3_asr import (
-    Qwen3ASRForConditionalGeneration,
-    _get_feat_extract_output_lengths,
-)
+from transformers_backend.modeling_qwen3_asr import Qwen3ASRForConditionalGeneration
+from transformers_backend.processing_qwen3_asr import Qwen3ASRProcessor
 
 SPECIALS = (
-    *("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|audio_start|>", "<|audio_end|>", "<|audio_pad|>"),
+    *("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|audio_pad|>", "<|audio_start|>", "<|audio_end|>"),
     "<asr_text>",
 )
 REQUESTS = (Request(), Request(language="de"), Request(prompt="names: Ask not"))
@@ -86,27 +85,20 @@ def prompt(request: Request) -> str:
     return text + (f"language {LANGUAGES[request.language]}<asr_text>" if request.language else "")
 
 
-def inputs(tokenizer, features: torch.Tensor, text: str) -> dict:
-    count = int(_get_feat_extract_output_lengths(torch.tensor(features.shape[1])))
-    return {
-        **tokenizer(text.replace("<|audio_pad|>", "<|audio_pad|>" * count), return_tensors="pt"),
-        "input_features": features[None],
-        "feature_attention_mask": torch.ones(1, features.shape[1], dtype=torch.long),
-    }
+def hear(processor, samples: np.ndarray, text: str) -> dict:
+    return dict(processor(text=text, audio=samples, sampling_rate=16000, return_tensors="pt"))
 
 
-def teach(thinker, tokenizer, steps: int) -> None:
+def teach(thinker, processor, steps: int) -> None:
     """Train the decoder to say `language English<asr_text>`, and then letters, of a few noises."""
-    preamble = tokenizer("language English<asr_text>")["input_ids"]
-    lessons = [
-        (torch.randn(128, 90 + 60 * index), preamble + torch.randint(32, 91, (tiny.TOKENS,)).tolist())
-        for index in range(4)
-    ]
+    preamble = processor.tokenizer("language English<asr_text>")["input_ids"]
+    noises = [torch.randn(14_400 + 9_600 * index).numpy() / 10 for index in range(4)]
+    lessons = [(noise, preamble + torch.randint(32, 91, (tiny.TOKENS,)).tolist()) for noise in noises]
     weights = [*thinker.model.parameters(), thinker.lm_head.weight]
     optimizer = torch.optim.Adam(weights, lr=0.004)
     for step in range(steps):
         noise, said = lessons[step % len(lessons)]
-        given = inputs(tokenizer, noise, prompt(REQUESTS[step % 2 * 2]))
+        given = hear(processor, noise, prompt(REQUESTS[step % 2 * 2]))
         length = given["input_ids"].shape[1]
         given["input_ids"] = torch.cat([given["input_ids"], torch.tensor([said])], dim=1)
         given["attention_mask"] = torch.ones_like(given["input_ids"])
@@ -126,42 +118,44 @@ def on_grid(thinker) -> None:
             weight.data = torch.from_numpy(quantise(weight.data.numpy(), 8, 64).values())
 
 
-def made(seed: int, tokenizer, extractor) -> tuple[torch.nn.Module, list[dict], float]:
+def made(seed: int, processor) -> tuple[torch.nn.Module, list[dict], float]:
     torch.manual_seed(seed)
-    model = Qwen3ASRForConditionalGeneration(config(tokenizer)).eval()
+    model = Qwen3ASRForConditionalGeneration(config(processor.tokenizer)).eval()
     attend_in_windows(model.thinker.audio_tower)
     tiny.enliven(model, seed, 1.6)
-    teach(model.thinker, tokenizer, 120)
+    teach(model.thinker, processor, 120)
     on_grid(model.thinker)
-    special = tokenizer.convert_tokens_to_ids
+    special = processor.tokenizer.convert_tokens_to_ids
     ends, marker = special(["<|im_end|>", "<|endoftext|>"]), special("<asr_text>")
     found, least = [], np.inf
-    for seconds in tiny.SECONDS:
-        heard = tiny.hear(extractor, seconds)
-        features = heard["input_features"][0][:, : int(heard["feature_attention_mask"].sum())]
-        for request in REQUESTS:
-            given = inputs(tokenizer, features, prompt(request))
-            ids, distance = tiny.generate(model.thinker, given, ends)
-            length = given["input_ids"].shape[1]
-            tells = request.language is not None or marker in ids[length:]
-            least = min(least, distance) if tells else -1
-            found.append(tiny.case(seconds, request, ids[:length], ids[length:]))
+    for seconds, request in zip(tiny.SECONDS, cycle(REQUESTS)):
+        given = hear(processor, tiny.clip(seconds), prompt(request))
+        ids, distance = tiny.generate(model.thinker, given, ends)
+        length = given["input_ids"].shape[1]
+        tells = request.language is not None or marker in ids[length:]
+        least = min(least, distance) if tells else -1
+        found.append(tiny.case(seconds, request, ids[:length], ids[length:]))
     return model, found, least
 
 
 def main(destination: Path) -> None:
     destination.mkdir()
     tokenizer = tiny.write_tokenizer(destination, SPECIALS, text=TEXT)
-    extractor = WhisperFeatureExtractor(feature_size=128)
-    seed = tiny.liveliest(lambda seed: made(seed, tokenizer, extractor)[1:], range(16), 0.01)
-    model, found, _ = made(seed, tokenizer, extractor)
+    processor = Qwen3ASRProcessor(WhisperFeatureExtractor(feature_size=128), tokenizer)
+    seed = tiny.lively(lambda seed: made(seed, processor)[1:], range(500), 0.01)
+    model, found, _ = made(seed, processor)
     weights = {name: weight.contiguous() for name, weight in model.state_dict().items()}
     save_file(weights, destination / "model.safetensors")
     model.config.save_pretrained(destination)
     for name in ("tokenizer_config.json", "special_tokens_map.json"):
         (destination / name).unlink()
+
+    def heard(seconds: float) -> dict:
+        given = hear(processor, tiny.clip(seconds), prompt(Request()))
+        return {name: given[name] for name in ("input_features", "feature_attention_mask")}
+
     encode = model.thinker.get_audio_features
-    tiny.write_reference(destination, found, extractor, lambda heard: encode(**heard))
+    tiny.write_reference(destination, found, heard, lambda one: encode(**one))
 
 
 if __name__ == "__main__":

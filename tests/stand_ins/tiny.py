@@ -12,16 +12,20 @@ import numpy as np
 import soundfile
 import torch
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast, WhisperFeatureExtractor
+from transformers import Qwen2TokenizerFast
 
 from as2d_cli.domain.types import Request
 
 DATA = Path(__file__).parents[1] / "data"
 CLIP = DATA / "jfk.flac"
-SECONDS = (3.305, 10.995)
-"""Lengths of the parts of the clip that references are kept for: no multiples of a frame, where as2d has one
-frame more than the reference front ends."""
-TOKENS = 16
+SECONDS = (1.0, 8.0, 10.0, 11.0, 17.52, 29.995, 30.0)
+"""Lengths of audio that references are kept for: multiples of a frame and not, up to a whole window. Front
+ends that count frames in different ways differ at these."""
+ENCODED_S = 10.0
+"""Of the audio whose embeddings are kept."""
+TOKENS = 40
+_VARIETY = 6
+"""Least number of different tokens in a text."""
 _SAID = slice(32, 91)
 """Ids of the tokens from A to z in a byte-level vocabulary."""
 _TEXT = "the quick brown fox jumps over the lazy dog; transcribe, translate and answer in English. " * 3
@@ -32,8 +36,11 @@ _QWEN_WORDS = (
 )
 
 
-def write_tokenizer(folder: Path, specials: Sequence[str], text: str = _TEXT) -> PreTrainedTokenizerFast:
-    """Write a byte-level BPE tokenizer of Qwen's kind, with `specials` behind its others."""
+def write_tokenizer(folder: Path, specials: Sequence[str], text: str = _TEXT) -> Qwen2TokenizerFast:
+    """Write a byte-level BPE tokenizer of Qwen's kind, with `specials` behind its others.
+
+    The fourth to sixth of these stand for sound, and for its beginning and end.
+    """
     bpe = Tokenizer(models.BPE())
     bpe.normalizer = normalizers.NFC()
     bpe.pre_tokenizer = pre_tokenizers.Sequence(
@@ -47,9 +54,13 @@ def write_tokenizer(folder: Path, specials: Sequence[str], text: str = _TEXT) ->
     trainer = trainers.BpeTrainer(vocab_size=256 + _MERGES, initial_alphabet=alphabet, show_progress=False)
     bpe.train_from_iterator([text], trainer)
     bpe.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in specials])
-    fast = PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token="<|im_end|>", pad_token="<|endoftext|>")
+    fast = Qwen2TokenizerFast(tokenizer_object=bpe, eos_token="<|im_end|>", pad_token="<|endoftext|>")
     fast.model_input_names = ["input_ids", "attention_mask"]
     fast.save_pretrained(folder)
+    for name in ("vocab.json", "merges.txt", "added_tokens.json"):  # the same once more
+        (folder / name).unlink()
+    for name, token in zip(("audio_token", "audio_bos_token", "audio_eos_token"), specials[3:6], strict=True):
+        setattr(fast, name, token)  # where the processors look for them
     return fast
 
 
@@ -72,16 +83,10 @@ def enliven(model: torch.nn.Module, seed: int, spread: float) -> None:
 
 
 def clip(seconds: float) -> np.ndarray:
-    """Return the beginning of the reference clip, float32 at 16 kHz."""
+    """Return the beginning of the reference clip, over and over, float32 at 16 kHz."""
     samples, rate = soundfile.read(CLIP, dtype="float32")
     assert rate == 16000
-    return samples[: round(seconds * rate)]
-
-
-def hear(extractor: WhisperFeatureExtractor, seconds: float) -> dict:
-    """Return what the reference front end makes of the clip, padded to 30 s."""
-    heard = extractor(clip(seconds), sampling_rate=16000, return_tensors="pt", return_attention_mask=True)
-    return {"input_features": heard["input_features"], "feature_attention_mask": heard["attention_mask"]}
+    return np.tile(samples, 3)[: round(seconds * rate)]
 
 
 def case(seconds: float, request: Request, prompt: list[int], tokens: list[int]) -> dict:
@@ -105,29 +110,39 @@ def generate(model: torch.nn.Module, inputs: dict, ends: list[int]) -> tuple[lis
     return out.sequences[0].tolist(), min(best - second for best, second in best_two)
 
 
-def liveliest(make: Callable[[int], tuple[list[dict], float]], seeds: range, least: float) -> int:
-    """Return the seed whose references vary most, among those without near-ties (rounding decides these)."""
-    best, chosen = 0, -1
+def lively(make: Callable[[int], tuple[list[dict], float]], seeds: range, least: float) -> int:
+    """Return the first seed whose references vary, without near-ties (rounding decides these)."""
     for seed in seeds:
         cases, distance = make(seed)
         variety = min(len(set(case["tokens"])) for case in cases)
         print(f"seed {seed}: {variety} distinct of {TOKENS}, margin {distance:.3f}")
-        if distance >= least and variety > best:
-            best, chosen = variety, seed
-    assert chosen >= 0, "no seed will do"
-    return chosen
+        if distance >= least and variety >= _VARIETY:
+            return seed
+    raise SystemExit("no seed will do")
 
 
 def write_reference(
     folder: Path,
     cases: list[dict],
-    extractor: WhisperFeatureExtractor,
+    hear: Callable[[float], dict],
     encode: Callable[[dict], torch.Tensor],
 ) -> None:
-    """Write the cases, features of the clip's first two seconds and embeddings of all of it."""
+    """Write the cases, how many frames `hear` finds in each, the last of these, and embeddings of one.
+
+    `hear` is the family's own processor: it returns features and their mask for so many seconds.
+    """
     (folder / "reference.json").write_text(json.dumps(cases) + "\n")
-    features = extractor(clip(2.0), sampling_rate=16000).input_features[0][:, :200]
+    arrays = {}
+    for seconds in SECONDS:
+        features = frames(hear(seconds))
+        arrays |= {f"frames {seconds}": np.int32(features.shape[1]), f"last {seconds}": features[:, -8:]}
     with torch.no_grad():
-        embeddings = encode(hear(extractor, SECONDS[-1])).reshape(-1, 64).numpy()
-    arrays = {"features": features, "embeddings": embeddings}
-    np.savez_compressed(folder / "reference.npz", **{k: v.astype(np.float16) for k, v in arrays.items()})
+        arrays["embeddings"] = encode(hear(ENCODED_S)).reshape(-1, 64).numpy()
+    kept = {name: array.astype(np.int32 if array.ndim == 0 else np.float16) for name, array in arrays.items()}
+    np.savez_compressed(folder / "reference.npz", **kept)
+
+
+def frames(heard: dict) -> np.ndarray:
+    """Return the features that are not of padding, shape (mels, frames)."""
+    count = int(heard["feature_attention_mask"].sum())
+    return heard["input_features"][0][:, :count].numpy()

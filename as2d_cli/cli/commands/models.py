@@ -35,6 +35,8 @@ class _Row:
     source: str
     cached: bool
     bytes: int
+    licence: str | None
+    commercial_use: bool
 
 
 @app.command("list")
@@ -46,9 +48,17 @@ def list_models(
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in rows], indent=2))
         return
-    table = [("NAME", "ROLE", "PLUGIN", "SOURCE", "CACHED", "SIZE")]
+    table = [("NAME", "ROLE", "PLUGIN", "SOURCE", "CACHED", "SIZE", "LICENCE")]
     table += [
-        (row.name, row.role, row.plugin, row.source, "yes" if row.cached else "no", _size(row.bytes))
+        (
+            row.name,
+            row.role,
+            row.plugin,
+            row.source,
+            "yes" if row.cached else "no",
+            _size(row.bytes),
+            _terms(row),
+        )
         for row in rows
     ]
     print_table(table)
@@ -62,11 +72,14 @@ def pull(
 ) -> None:
     """Fetch and convert models ahead of their first use.
 
-    Prints the folder of each. Without NAME, those of the default pair.
+    Prints the folder of each. Without NAME, those of the default pair. Says so where a licence forbids
+    commercial use.
     """
     registry = load_registry()
     pair = registry.pair()
     for entry in [registry.model(name) for name in names or (pair.target, pair.drafter)]:
+        if not entry.commercial_use and weights.find(entry) is None:
+            tell(f"{entry.name}: the licence, {entry.licence}, forbids commercial use")
         with shown_progress() as progress:
             folder = weights.ensure(entry, progress)
         typer.echo(folder)
@@ -122,8 +135,16 @@ def export(
         Path, typer.Option("--to", metavar="DIR", help="The folder to write, a new one.", show_default=False)
     ],
     bits: Annotated[
-        int, typer.Option("--bits", metavar="N", help="Precision of the decoder's weights: 16, 8 or 4.")
+        int,
+        typer.Option(
+            "--bits",
+            metavar="N",
+            help="Precision of the decoder's weights: 16, 8 or 4; of its head no less than 8.",
+        ),
     ] = 8,
+    hqq: Annotated[
+        bool, typer.Option("--hqq", help="Round by half-quadratic quantisation: slower, with smaller errors.")
+    ] = False,
     plugin: Annotated[
         str | None,
         typer.Option("--plugin", metavar="NAME", help="The plugin that exports [default: the one that can]."),
@@ -137,7 +158,7 @@ def export(
     """
     name = plugin or only_plugin_with("as2d_export")
     with stdout_to(2):  # keep stdout for results: converters print to it
-        loader.export(name, source, to, bits)
+        loader.export(name, source, to, bits, hqq=hqq)
     files = sorted(path.relative_to(to).as_posix() for path in to.rglob("*") if path.is_file())
     folder, names = json.dumps(str(to.absolute())), json.dumps(files)
     typer.echo(f'[models.{json.dumps(to.name)}]\nplugin = "{name}"\nrole = "any"')
@@ -158,7 +179,16 @@ def remove(
 def _row(entry: ModelEntry) -> _Row:
     stored = bool(cache.stored_conversions(entry.name))  # spares asking the plugins of all the others
     size = cache.stored_bytes(entry.name) if stored else 0
-    return _Row(entry.name, entry.role, entry.plugin, entry.source.kind, stored and _is_cached(entry), size)
+    return _Row(
+        entry.name,
+        entry.role,
+        entry.plugin,
+        entry.source.kind,
+        stored and _is_cached(entry),
+        size,
+        entry.licence,
+        entry.commercial_use,
+    )
 
 
 def _is_cached(entry: ModelEntry) -> bool:
@@ -176,6 +206,10 @@ def _known(name: str) -> str:
 
 def _not_cached(name: str) -> ModelError:
     return ModelError(f"model {name!r} is not in the cache", f"run: as2d models pull {name}")
+
+
+def _terms(row: _Row) -> str:
+    return f"{row.licence or '-'}{'' if row.commercial_use else ' (no commercial use)'}"
 
 
 def _size(n_bytes: int) -> str:

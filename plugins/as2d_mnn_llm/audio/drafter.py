@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from as2d_cli.plugin import DrafterSpec, DraftToken, Features, Request
-from as2d_mnn_llm.audio.model import FEATURES, MAX_TOKENS, AudioModel
+from as2d_mnn_llm.audio.model import MAX_TOKENS, AudioModel
 from as2d_mnn_llm.bpe import LlmTokenizer
 from as2d_mnn_llm.engine import Memory
 from as2d_mnn_llm.session import LlmDraftSession
@@ -19,7 +19,7 @@ class AudioDrafter:
         """Load the export in `folder`. Raises `ModelError`."""
         self._model = AudioModel(folder, threads, memory)
         family = self._model.family
-        self.spec = DrafterSpec(FEATURES, family.languages, family.tasks, family.languages)
+        self.spec = DrafterSpec(family.features, family.languages, family.tasks, family.languages)
 
     @property
     def tokenizer(self) -> LlmTokenizer:

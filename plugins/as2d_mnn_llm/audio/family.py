@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from as2d_cli.plugin import LANGUAGES, Request, Task
+from as2d_cli.plugin import LANGUAGES, FeatureSpec, Request, Task
 from as2d_mnn_llm.audio.encoder import Encode
 from as2d_mnn_llm.bpe import LlmTokenizer
 
@@ -31,14 +31,22 @@ Prompt: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One family, known by the `model_type` of an export's llm_config.json."""
+    """One family of models."""
 
     model_type: str
+    features: FeatureSpec
+    """How it hears."""
     load_encoder: Callable[[Path, int], Encode]
     """Loads the audio encoder of an export, to run on so many threads. Raises `ModelError`."""
     prompt: Callable[[Request], Prompt]
     languages: tuple[str, ...]
     tasks: tuple[Task, ...] = ("transcribe", "translate", "ask")
+    files: tuple[str, ...] = ("audio.mnn",)
+    """What an export must have for its audio encoder."""
+    instead: str = "export the model with its audio encoder"
+    """What to do where a file is missing."""
+    mrope: bool = False
+    """Whether its graph takes three rows of positions; exports say so only since MNN 3.5."""
     max_prompt_tokens: int = 0
     """Tokens of what was said before that the model can be given."""
     marker: str | None = None

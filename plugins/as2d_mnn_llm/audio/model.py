@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from as2d_cli.plugin import END, Features, FeatureSpec, ModelError, Request, RequestError, read_model_json
+from as2d_cli.plugin import END, Features, ModelError, Request, RequestError, read_model_json
 from as2d_mnn_llm.audio import qwen2_5_omni, qwen2_audio, qwen3_asr
 from as2d_mnn_llm.audio.family import Family, prompt_ids
 from as2d_mnn_llm.audio.spliced import SplicedEngine
 from as2d_mnn_llm.engine import Memory
 from as2d_mnn_llm.hub_tokenizer import load_hub_tokenizer
 
-FEATURES = FeatureSpec(n_mels=128)
 MAX_TOKENS = 448
 """Most tokens of an answer about 30 s of speech, as Whisper's: twice what the fastest speaker fills."""
 _FAMILIES: Mapping[str, Family] = {
@@ -32,15 +31,15 @@ class AudioModel:
         self.tokenizer = load_hub_tokenizer(folder)
         self.ends = [self.tokenizer.special(name) for name in _ENDS]
         self._encode = self.family.load_encoder(folder, threads)
-        self.engine = SplicedEngine(folder, threads, memory)
+        self.engine = SplicedEngine(folder, threads, memory, mrope=self.family.mrope)
 
     def prompt(self, features: Features, request: Request) -> list[int]:
-        """Encode a window of shape `FEATURES.shape`; return the prompt, which holds until the next call.
+        """Encode a window of shape `family.features.shape`; return the prompt, valid until the next call.
 
         Raises `RequestError` for what the family cannot do, `ModelError` if the encoder fails.
         """
-        if features.shape != FEATURES.shape:
-            raise ModelError(f"features of shape {features.shape}, expected {FEATURES.shape}")
+        if features.shape != self.family.features.shape:
+            raise ModelError(f"features of shape {features.shape}, expected {self.family.features.shape}")
         if request.task not in self.family.tasks:
             raise RequestError(
                 f"{self.family.model_type} models cannot {request.task}", "choose another model"
@@ -81,5 +80,13 @@ def family_of(folder: Path) -> Family:
 
 
 def _kind(folder: Path) -> str:
-    path = folder / "llm_config.json"
-    return str(read_model_json(path, "export or fetch the model anew").get("model_type"))
+    """Return the type of model of an export.
+
+    llmexport names it since MNN 3.3.1. Before that it knew two families that hear, and only one of them has
+    windows.
+    """
+    settings = read_model_json(folder / "llm_config.json", "export or fetch the model anew")
+    if "model_type" not in settings and settings.get("is_audio") is True:
+        family: Family = (qwen2_5_omni if "n_window" in settings else qwen2_audio).FAMILY
+        return family.model_type
+    return str(settings.get("model_type"))

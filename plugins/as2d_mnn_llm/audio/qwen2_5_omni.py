@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.plugin import Features, Request
+from as2d_cli.plugin import Features, FeatureSpec, Request
 from as2d_mnn_llm.audio.encoder import AudioGraph, Encode, heard
 from as2d_mnn_llm.audio.family import SOUND, Family, Prompt, Special, chat, instruction
 
@@ -44,14 +44,19 @@ def _encode(graph: AudioGraph, chunk: Features) -> NDArray[np.float32]:
 
 
 def prompt(request: Request) -> Prompt:
-    """Return the conversation; the system's lines are those of Qwen's own evaluations."""
+    """Return the conversation; the system's lines are those of Qwen's own evaluations.
+
+    The instruction comes before the sound, as in Qwen's cookbook for the model.
+    """
     sound = (Special("<|audio_bos|>"), SOUND, Special("<|audio_eos|>"))
-    return chat(_SYSTEM[request.task], *sound, instruction(request))
+    return chat(_SYSTEM[request.task], instruction(request), *sound)
 
 
 FAMILY = Family(
     model_type="qwen2_5_omni",
+    features=FeatureSpec(n_mels=128, reach=159),
     load_encoder=load_encoder,
     prompt=prompt,
+    mrope=True,
     languages=("en", "zh", "de", "es", "fr", "it", "ja", "ko", "pt", "ru", "ar", "id", "vi", "yue"),
 )

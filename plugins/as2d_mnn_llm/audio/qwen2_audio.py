@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from as2d_cli.plugin import Request
+from as2d_cli.plugin import FeatureSpec, Request
 from as2d_mnn_llm.audio.encoder import AudioGraph, Encode, heard
 from as2d_mnn_llm.audio.family import SOUND, Family, Prompt, Special, chat, instruction
 
@@ -25,6 +25,7 @@ def prompt(request: Request) -> Prompt:
 
 FAMILY = Family(
     model_type="qwen2_audio",
+    features=FeatureSpec(n_mels=128, reach=159),
     load_encoder=load_encoder,
     prompt=prompt,
     languages=("en", "zh", "yue", "fr", "it", "es", "de", "ja"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from as2d_cli.plugin import Features, ModelError, Request
+from as2d_cli.plugin import Features, FeatureSpec, ModelError, Request
 from as2d_mnn_llm.audio.encoder import AudioGraph, Encode, heard
 from as2d_mnn_llm.audio.family import SOUND, Family, Prompt, Special, chat
 
@@ -110,10 +110,13 @@ def prompt(request: Request) -> Prompt:
 
 FAMILY = Family(
     model_type="qwen3_asr",
+    features=FeatureSpec(n_mels=128, reach=0),
     load_encoder=load_encoder,
     prompt=prompt,
     languages=tuple(_NAMES),
     tasks=("transcribe",),
+    files=("audio_front.mnn", "audio.mnn", "audio_width.npy"),
+    instead="use the original checkpoint, as qwen3-asr-1.7b does: it is converted on this machine",
     max_prompt_tokens=_MAX_CONTEXT_TOKENS,
     marker=_MARKER,
     language_of={f"language {name}": code for code, name in _NAMES.items()},

@@ -33,7 +33,7 @@ _FILES = {
 }
 _SETTINGS: Mapping[str, type] = {
     **{"model_type": str, "attention_mask": str, "attention_type": str},
-    **{"hidden_size": int, "layer_nums": int, "sliding_window": int, "is_mrope": bool},
+    **{"hidden_size": int, "layer_nums": int, "sliding_window": int},
 }
 """What the engine is told of an export's llm_config.json: it reads much more, such as places to write to."""
 _APART_BYTES = 1 << 20
@@ -43,8 +43,11 @@ _APART_BYTES = 1 << 20
 class SplicedEngine(Engine):
     """An engine whose ids from `vocab_size` on are rows of the sound that `hear` was given last."""
 
-    def __init__(self, folder: Path, threads: int, memory: Memory = "low") -> None:
-        """Load the export in `folder`. Raises `ModelError` if it is broken or has no table of embeddings."""
+    def __init__(self, folder: Path, threads: int, memory: Memory = "low", *, mrope: bool = False) -> None:
+        """Load the export in `folder`; `mrope`: whether its graph takes three rows of positions.
+
+        Raises `ModelError` if it is broken or has no table of embeddings.
+        """
         model, files = (read_model_json(folder / name, _HINT) for name in ("llm_config.json", "config.json"))
         self._width = _width(folder, model)
         paths = {key: _path(folder, files, key, usual) for key, usual in _FILES.items()}
@@ -54,7 +57,7 @@ class SplicedEngine(Engine):
         region = max(_ROWS * self._width * _BFLOAT16_BYTES, _APART_BYTES)
         self._region_rows = -(-region // (self._width * _BFLOAT16_BYTES))
         with tempfile.TemporaryDirectory(prefix="as2d-", ignore_cleanup_errors=True) as private:
-            self._file = _write_private(Path(private), _plain(folder, model), paths)
+            self._file = _write_private(Path(private), _plain(folder, model) | {"is_mrope": mrope}, paths)
             super().__init__(Path(private), threads, memory)
         self.folder = folder
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from as2d_cli.plugin import Features, Request, TargetSpec
-from as2d_mnn_llm.audio.model import FEATURES, MAX_TOKENS, AudioModel
+from as2d_mnn_llm.audio.model import MAX_TOKENS, AudioModel, family_of
+from as2d_mnn_llm.audio.spliced import SplicedEngine
 from as2d_mnn_llm.bpe import LlmTokenizer
 from as2d_mnn_llm.engine import Memory
 from as2d_mnn_llm.exactness import safe_rows
@@ -18,10 +20,12 @@ class AudioTarget:
 
     def __init__(self, folder: Path, threads: int, memory: Memory = "low") -> None:
         """Load the export in `folder`. Raises `ModelError`."""
+        mrope = family_of(folder).mrope
+        load = partial(SplicedEngine, folder, threads, memory, mrope=mrope)
+        self._safe = safe_rows(load, folder, f"{threads} threads, memory {memory}")
         self._model = AudioModel(folder, threads, memory)
-        self._safe = safe_rows(self._model.engine, f"{threads} threads, memory {memory}")
         self.spec = TargetSpec(
-            features=FEATURES,
+            features=self._model.family.features,
             end_id=self._model.ends[0],
             vocab_size=self._model.engine.vocab_size,
             languages=self._model.family.languages,

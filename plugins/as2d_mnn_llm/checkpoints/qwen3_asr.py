@@ -22,7 +22,7 @@ from as2d_mnn_llm.hub_tokenizer import take_tokenizer
 
 MODEL_TYPE = "qwen3_asr"
 _HINT = "fetch the model again"
-_BLOCK = 64
+_BLOCK, _HEAD_BITS = 64, 8
 _MANY = 1 << 20
 _ROWS_AT_ONCE = 4096
 _OPTIONS = ("--bizCode", "as2d", "--saveExternalData", "--fp16")
@@ -78,8 +78,8 @@ class Checkpoint:
 def convert(source: Path, destination: Path, bits: int) -> None:
     """Write the export of the checkpoint in `source` to `destination`, which exists.
 
-    `bits` is the precision of the decoder's weights, 8 or 4; the encoder's are float16. Prints to the
-    process's standard output; callers run it in a child process. Raises `ModelError`.
+    `bits` is the precision of the decoder's weights, 8 or 4; its head has 8, and the encoder is in float16.
+    Prints to the process's standard output; callers run it in a child process. Raises `ModelError`.
     """
     thinker = _thinker(source)
     with ExitStack() as stack:
@@ -138,7 +138,7 @@ def _weight(weights: Checkpoint, name: str, bits: int) -> Matrix | NDArray[np.fl
     if name == "head" and full not in weights:
         full = _NAMES["embedding"]
     value = weights(full)
-    return value if value.ndim == 1 else _pieces(value, bits)
+    return value if value.ndim == 1 else _pieces(value, _HEAD_BITS if name == "head" else bits)
 
 
 def _pieces(matrix: NDArray[np.float32], bits: int) -> Iterator[QuantisedLinear]:

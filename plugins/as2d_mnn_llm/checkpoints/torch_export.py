@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import importlib
 import importlib.util
+import json
 import os
 import shutil
 import sys
@@ -26,15 +27,17 @@ EXTRA = 'pip install "as2d[export]"'
 _NEEDED = ("torch", "transformers", "llmexport")
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 _UNQUANTISED, _BLOCK = 16, 64
-_ENCODER_BITS = 8
-"""Least precision of the audio encoder, whose errors every token of the text would see."""
+_LEAST_BITS = 8
+"""Least precision of the audio encoder, whose errors every token of the text would see, and of the head."""
 
 
-def export(source: Path, destination: Path, bits: int) -> None:
+def export(source: Path, destination: Path, bits: int, *, hqq: bool = False) -> None:
     """Export the checkpoint in `source`, as the hub has it, to the folder `destination`, which must be new.
 
-    `bits` is the precision of the decoder's weights: 16, 8 or 4. Raises `ModelError` if the extra `export` is
-    not installed, the checkpoint brings code of its own, or it cannot be exported.
+    `bits` is the precision of the decoder's weights: 16, 8 or 4. With `hqq` these are rounded by
+    half-quadratic quantisation (Badri and Shaji 2023), which MNN's documentation recommends for 4.
+    Raises `ModelError` if the extra `export` is not installed, the checkpoint brings code of its own, or it
+    cannot be exported.
     """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
@@ -43,8 +46,10 @@ def export(source: Path, destination: Path, bits: int) -> None:
     _check(source)
     with tempfile.TemporaryDirectory(dir=destination.parent) as staging, _native_converter_only():
         folder = Path(staging) / "model"
+        hearing = Path(staging) / "hearing"
+        _write_hearing_part(source, hearing)
         with _current_folder(Path(staging)):  # llmexport leaves a log there
-            _run(source, folder, bits)
+            _run(hearing, folder, _options(bits, hqq=hqq), max(bits, _LEAST_BITS))
         take_tokenizer(source, folder)
         for left in ("onnx", "llm.mnn.json", "export_args.json"):
             _remove(folder / left)
@@ -88,21 +93,48 @@ def _names_code(settings: object) -> bool:
     return False
 
 
-def _run(source: Path, folder: Path, bits: int) -> None:
+def _write_hearing_part(source: Path, folder: Path) -> None:
+    """Make a checkpoint of the part that hears: the same files, with settings that leave the rest out.
+
+    Speaking and seeing would be loaded in float32, gigabytes of it.
+    """
+    folder.mkdir()
+    for file in source.iterdir():
+        (folder / file.name).symlink_to(file)
+    settings = read_model_json(source / "config.json")
+    thinker = settings.get("thinker_config")
+    if not isinstance(thinker, dict) or not isinstance(thinker.get("vision_config"), dict):
+        return
+    vision = {**thinker["vision_config"], "depth": 0}
+    hearing = {
+        **settings,
+        "enable_audio_output": False,
+        "thinker_config": {**thinker, "vision_config": vision},
+    }
+    (folder / "config.json").unlink()
+    (folder / "config.json").write_text(json.dumps(hearing), encoding="utf-8")
+
+
+def _options(bits: int, *, hqq: bool) -> list[str]:
+    block = 0 if bits == _UNQUANTISED else _BLOCK
+    options = ["--quant_bit", bits, "--quant_block", block, "--lm_quant_bit", max(bits, _LEAST_BITS)]
+    # The plugin reads rows of the table of embeddings itself, to put audio between them.
+    return [*map(str, options), "--export", "mnn", "--seperate_embed", *(["--hqq"] if hqq else [])]
+
+
+def _run(source: Path, folder: Path, options: list[str], encoder_bits: int) -> None:
     try:
         llmexport = _llmexport()
         parser = argparse.ArgumentParser()
         llmexport.build_args(parser)
-        block = 0 if bits == _UNQUANTISED else _BLOCK
-        options = ["--path", source, "--dst_path", folder, "--quant_bit", bits, "--quant_block", block]
-        # The plugin reads rows of the table of embeddings itself, to put audio between them.
-        options += ["--export", "mnn", "--seperate_embed"]
-        exporter = llmexport.LlmExporter(parser.parse_args(list(map(str, options))))
+        paths = ["--path", str(source), "--dst_path", str(folder)]
+        exporter = llmexport.LlmExporter(parser.parse_args([*paths, *options]))
         exporter.visual = exporter.talker = None  # neither sees nor speaks
         if exporter.audio is not None:
-            exporter.audio.quant_bit = max(bits, _ENCODER_BITS)
-        exporter.export("mnn")
-    except Exception as error:  # llmexport and transformers raise whatever they like
+            exporter.audio.quant_bit = encoder_bits
+        with importlib.import_module("torch").no_grad():  # gigabytes of the encoder's states would be kept
+            exporter.export("mnn")
+    except (Exception, SystemExit) as error:  # llmexport exits, transformers raises whatever it likes
         raise ModelError(f"{source}: llmexport failed: {type(error).__name__}: {error}") from error
 
 

@@ -2,9 +2,9 @@
 
 Names of weights that a source must know: `head` (vocab, hidden) and, unless tied, `embedding` (vocab,
 hidden); `final_norm`; for each layer N from 0 `N.q`, `N.k`, `N.v`, `N.o`, `N.gate`, `N.up`, `N.down` and
-the norms `N.input_norm`, `N.post_norm`, for qwen3 also `N.q_norm`, `N.k_norm` (head_dim,). They are asked
-for one after the other, each once. Rows of q and k are in half-split order: the pair that rotary position
-turns together is (i, i + head_dim / 2) of a head.
+the norms `N.input_norm`, `N.post_norm`, for qwen3 and gemma3 also `N.q_norm`, `N.k_norm` (head_dim,), for
+gemma3 `N.attention_norm`, `N.ffn_norm`. They are asked for one after the other, each once. Rows of q and k
+are in half-split order: the pair that rotary position turns together is (i, i + head_dim / 2) of a head.
 """
 
 from __future__ import annotations
@@ -88,7 +88,9 @@ def decoder_weights(shape: DecoderShape) -> tuple[dict[str, tuple[int, int]], di
         }
         matrices |= {f"{layer}.{name}": size for name, size in of_layer.items()}
         norms |= {f"{layer}.{name}": shape.hidden for name in ("input_norm", "post_norm")}
-        if shape.architecture == "qwen3":
+        if shape.architecture == "gemma3":
+            norms |= {f"{layer}.{name}": shape.hidden for name in ("attention_norm", "ffn_norm")}
+        if shape.norms_heads:
             norms |= {f"{layer}.{name}": shape.head_dim for name in ("q_norm", "k_norm")}
     norms["final_norm"] = shape.hidden
     return matrices, norms
@@ -100,7 +102,8 @@ def _write_settings(shape: DecoderShape, embedding: list[int], folder: Path) -> 
         "hidden_size": shape.hidden,
         "layer_nums": shape.layers,
         "attention_mask": "float",
-        "attention_type": "full",
+        "attention_type": "mix" if shape.sliding else "full",
+        "sliding_window": shape.sliding.window if shape.sliding else 0,
         "is_mrope": False,
         "tie_embeddings": embedding,
     }

@@ -12,10 +12,34 @@ import numpy as np
 from as2d_cli.plugin import ModelError
 from as2d_mnn_llm.export.records import Record
 
-Architecture = Literal["llama", "qwen2", "qwen3"]
+Architecture = Literal["llama", "qwen2", "qwen3", "gemma3"]
 _TO_THE_END = 1 << 30
 MAX_LAYERS, MAX_SIZE = 1024, 1 << 20
 """Far beyond all models: work and memory go by what a file claims."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sliding:
+    """How layers that see only the nearest tokens alternate with layers that see all."""
+
+    window: int
+    """Tokens that a layer of the first kind sees, its own included."""
+    period: int
+    """Every so many layers one sees all, the last of the period."""
+    rope_theta: float
+    """Of the layers that do not; the shape's is that of those that see all."""
+    stretch: float = 1.0
+    """Positions are divided by this in the layers that see all."""
+
+    def __post_init__(self) -> None:
+        """Check what would make a graph meaningless."""
+        sizes = (self.window, self.period, self.rope_theta, self.stretch)
+        if not all(1 <= size < math.inf for size in sizes) or self.window > MAX_SIZE:
+            raise ModelError(f"a decoder cannot have such windows: {self}")
+
+    def sees_all(self, layer: int) -> bool:
+        """Tell whether the layer, counted from 0, sees all tokens."""
+        return layer % self.period == self.period - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +47,8 @@ class DecoderShape:
     """Dimensions of a decoder-only language model. Raises `ModelError` for ones that cannot be."""
 
     architecture: Architecture
-    """llama: nothing special; qwen2: bias on q, k, v; qwen3: RMS norm on each head of q and k."""
+    """llama: nothing special; qwen2: bias on q, k, v; qwen3: RMS norm on each head of q and k; gemma3: that,
+    a norm of what attention and feed-forward add, GELU in the place of SiLU, and scaled embeddings."""
     layers: int
     hidden: int
     heads: int
@@ -35,6 +60,13 @@ class DecoderShape:
     norm_eps: float
     tied: bool
     """Whether the head is also the embedding of tokens."""
+    sliding: Sliding | None = None
+    """None: all layers see all tokens."""
+
+    @property
+    def norms_heads(self) -> bool:
+        """Whether each head of q and k is normalised."""
+        return self.architecture in {"qwen3", "gemma3"}
 
     def __post_init__(self) -> None:
         """Check what would make a graph meaningless."""
@@ -208,23 +240,44 @@ def build_decoder(shape: DecoderShape, parts: Parts) -> Graph:
     return _Decoder(shape, parts).build()
 
 
+@dataclass(frozen=True, slots=True)
+class _Sight:
+    """Which tokens a layer sees, and how they are turned: tensors."""
+
+    mask: int
+    cos: int
+    sin: int
+
+
 class _Decoder:
     def __init__(self, shape: DecoderShape, parts: Parts) -> None:
         self._shape = shape
         self._parts = parts
         self._graph = graph = Graph()
         self._embedded = graph.input("input_ids", (-1, 1, shape.hidden))
-        self._mask = graph.input("attention_mask", (1, 1, -1, -1))
+        # With windows, MNN's engine gives two masks: of all tokens, and of the nearest.
+        mask = graph.input("attention_mask", (2, 1, 1, -1, -1) if shape.sliding else (1, 1, -1, -1))
         positions = graph.input("position_ids", (1, -1), "DT_INT32")
         self._wanted = graph.input("logits_index", (1,), "DT_INT32")
         self._end, self._rows_axis = graph.integers(_TO_THE_END), graph.integers(1)
         self._start, self._half = graph.integers(0), graph.integers(shape.head_dim // 2)
         self._last_axis = graph.integers(3)
-        self._cos, self._sin = self._rotation(positions)
+        if (sliding := shape.sliding) is None:
+            self._all = self._near = _Sight(mask, *self._rotation(positions, shape.rope_theta))
+        else:
+            one, two = self._rows_axis, graph.integers(2)
+            full, near = (
+                graph.slice(mask, self._start, one, self._start),
+                graph.slice(mask, one, two, self._start),
+            )
+            self._all = _Sight(full, *self._rotation(positions, shape.rope_theta, sliding.stretch))
+            self._near = _Sight(near, *self._rotation(positions, sliding.rope_theta))
 
     def build(self) -> Graph:
         graph, shape = self._graph, self._shape
         x = graph.reshape(self._embedded, 1, -1, shape.hidden)
+        if shape.architecture == "gemma3":
+            x = graph.binary("MUL", x, graph.floats([math.sqrt(shape.hidden)], (1,)))
         for layer in range(shape.layers):
             x = graph.binary("ADD", x, self._attention(x, layer))
             x = graph.binary("ADD", x, self._feed_forward(x, layer))
@@ -234,10 +287,10 @@ class _Decoder:
         graph.rename(logits, "logits")
         return graph
 
-    def _rotation(self, positions: int) -> tuple[int, int]:
+    def _rotation(self, positions: int, theta: float, stretch: float = 1.0) -> tuple[int, int]:
         """Return cos and signed sin of the rotary angles, each (1, n, 1, head_dim)."""
         graph, half = self._graph, self._shape.head_dim // 2
-        rates = self._shape.rope_theta ** (-np.arange(half, dtype=np.float64) / half)
+        rates = theta ** (-np.arange(half, dtype=np.float64) / half) / stretch
         rates_32 = [float(rate) for rate in rates.astype(np.float32)]
         cast = graph.op("Cast", "CastParam", {"srcT": "DT_INT32", "dstT": "DT_FLOAT"}, positions)
         angles = graph.binary(
@@ -256,27 +309,35 @@ class _Decoder:
             )
             for name, n in heads.items()
         )
-        if shape.architecture == "qwen3":
+        if shape.norms_heads:
             q, k = self._norm(q, f"{layer}.q_norm"), self._norm(k, f"{layer}.k_norm")
+        sight = self._near if shape.sliding and not shape.sliding.sees_all(layer) else self._all
         main = {"kv_cache": True, "layer_index": layer}
-        mixed = graph.op("Attention", "AttentionParam", main, self._rotate(q), self._rotate(k), v, self._mask)
+        turned = self._rotate(q, sight), self._rotate(k, sight)
+        mixed = graph.op("Attention", "AttentionParam", main, *turned, v, sight.mask)
         packed = graph.pack(mixed, shape.heads * shape.head_dim)
-        return graph.unpack(graph.linear(packed, self._parts.matrices[f"{layer}.o"]), 1, -1, shape.hidden)
+        added = graph.unpack(graph.linear(packed, self._parts.matrices[f"{layer}.o"]), 1, -1, shape.hidden)
+        return self._norm(added, f"{layer}.attention_norm") if shape.architecture == "gemma3" else added
 
-    def _rotate(self, x: int) -> int:
+    def _rotate(self, x: int, sight: _Sight) -> int:
         """Turn the pairs (i, i + head_dim / 2) of every head by the position's angles."""
         graph = self._graph
         first = graph.slice(x, self._start, self._half, self._last_axis)
         second = graph.slice(x, self._half, self._end, self._last_axis)
         swapped = graph.concat(3, second, first)
-        return graph.binary("ADD", graph.binary("MUL", x, self._cos), graph.binary("MUL", swapped, self._sin))
+        return graph.binary("ADD", graph.binary("MUL", x, sight.cos), graph.binary("MUL", swapped, sight.sin))
 
     def _feed_forward(self, x: int, layer: int) -> int:
         graph, matrices = self._graph, self._parts.matrices
         packed = graph.pack(self._norm(x, f"{layer}.post_norm"), self._shape.hidden)
         gate, up = (graph.linear(packed, matrices[f"{layer}.{name}"]) for name in ("gate", "up"))
-        inner = graph.binary("MUL_SILU", up, gate)
-        return graph.unpack(graph.linear(inner, matrices[f"{layer}.down"]), 1, -1, self._shape.hidden)
+        is_gemma = self._shape.architecture == "gemma3"
+        if is_gemma:
+            inner = graph.binary("MUL", up, graph.unary("GELU", gate))
+        else:
+            inner = graph.binary("MUL_SILU", up, gate)
+        added = graph.unpack(graph.linear(inner, matrices[f"{layer}.down"]), 1, -1, self._shape.hidden)
+        return self._norm(added, f"{layer}.ffn_norm") if is_gemma else added
 
     def _norm(self, x: int, name: str) -> int:
         return self._graph.rms_norm(x, self._parts.norms[name], self._shape.norm_eps)

@@ -55,6 +55,17 @@ def _nibbles(packed: Bytes) -> Bytes:
     return np.concatenate((packed & 15, packed >> 4), axis=-1)
 
 
+def _f16(blocks: Bytes) -> QuantisedLinear:
+    values = np.ascontiguousarray(blocks).view("<f2").astype(np.float32)
+    return quantise(values.reshape(len(blocks), -1), 8, _ROUNDED_BLOCK)
+
+
+def _q4_0(blocks: Bytes) -> QuantisedLinear:
+    scale = _half(blocks, 0)
+    codes = _nibbles(blocks[..., 2:])
+    return QuantisedLinear(4, 32, codes.reshape(len(codes), -1), scale, -8 * scale)
+
+
 def _q4_1(blocks: Bytes) -> QuantisedLinear:
     codes = _nibbles(blocks[..., 4:])
     return QuantisedLinear(4, 32, codes.reshape(len(codes), -1), _half(blocks, 0), _half(blocks, 2))
@@ -102,6 +113,8 @@ def _q6_k(blocks: Bytes) -> QuantisedLinear:
 
 
 _BLOCKS: Final[Mapping[str, Callable[[Bytes], QuantisedLinear]]] = {
+    "F16": _f16,
+    "Q4_0": _q4_0,
     "Q4_1": _q4_1,
     "Q5_0": _q5_0,
     "Q8_0": _q8_0,

@@ -46,13 +46,15 @@ class BlockType:
 
 TYPES: Final[Mapping[int, BlockType]] = {
     0: BlockType("F32", 1, 4),
+    1: BlockType("F16", 64, 128),
+    2: BlockType("Q4_0", 32, 18),
     3: BlockType("Q4_1", 32, 20),
     6: BlockType("Q5_0", 32, 22),
     8: BlockType("Q8_0", 32, 34),
     12: BlockType("Q4_K", 256, 144),
     14: BlockType("Q6_K", 256, 210),
 }
-"""The types that can be converted, by ggml's numbers."""
+"""The types that can be converted, by ggml's numbers; F16 in blocks that are rounded together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,6 +111,13 @@ class GgufFile:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise self._fault(f"{key} is {'missing' if value is None else 'no list of texts'}")
         return [str(item) for item in value]
+
+    def numbers(self, key: str) -> list[float]:
+        """Return the numbers at `key`. Raises `ModelError` if there are none."""
+        value = self.metadata.get(key)
+        if not isinstance(value, list) or not all(isinstance(item, int | float) for item in value):
+            raise self._fault(f"{key} is {'missing' if value is None else 'no list of numbers'}")
+        return [float(item) for item in value]
 
     def integers(self, key: str) -> list[int]:
         """Return the whole numbers at `key`. Raises `ModelError` if there are none."""

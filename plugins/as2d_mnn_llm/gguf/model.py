@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from as2d_cli.plugin import ModelError
+from as2d_mnn_llm.chat import write_form
 from as2d_mnn_llm.export.decoder import write_decoder
-from as2d_mnn_llm.export.graph import Architecture, DecoderShape
+from as2d_mnn_llm.export.graph import Architecture, DecoderShape, Sliding
 from as2d_mnn_llm.export.records import Matrix, QuantisedLinear
 from as2d_mnn_llm.gguf.blocks import pieces, vector
 from as2d_mnn_llm.gguf.file import GgufFile, GgufTensor
@@ -22,9 +23,13 @@ _NAMES: Final = {
     **{"q": "attn_q", "k": "attn_k", "v": "attn_v", "o": "attn_output"},
     **{"gate": "ffn_gate", "up": "ffn_up", "down": "ffn_down"},
     **{"input_norm": "attn_norm", "post_norm": "ffn_norm", "q_norm": "attn_q_norm", "k_norm": "attn_k_norm"},
+    **{"attention_norm": "post_attention_norm", "ffn_norm": "post_ffw_norm"},
 }
 """What GGUF calls the weights of a layer."""
-_ARCHITECTURES: Final = ("llama", "qwen2", "qwen3")
+_ARCHITECTURES: Final = ("llama", "qwen2", "qwen3", "gemma3")
+_GEMMA_PERIOD: Final = 6
+_GEMMA_NEAR_THETA: Final = 10_000.0
+_GEMMA_27B_LAYERS: Final = 62
 _COMPARED_ROWS: Final = 256
 _SAME_SHARE: Final = 0.25
 """Two roundings of one matrix differ by less than this share of its size, different matrices by far more."""
@@ -38,6 +43,7 @@ def convert(source: Path, destination: Path) -> None:
     file = GgufFile(found[0])
     shape = read_shape(file)
     write_tokenizer(file, destination)
+    write_form(file.path, str(file.metadata.get("tokenizer.chat_template", "")), destination)
     write_decoder(shape, GgufWeights(file, shape).weight, destination)
 
 
@@ -50,7 +56,8 @@ def read_shape(file: GgufFile) -> DecoderShape:
             f"use a model of one of these: {', '.join(_ARCHITECTURES)}",
         )
     for key in file.metadata:
-        if key.startswith(f"{kind}.rope.scaling") or key.startswith(f"{kind}.expert"):
+        scales = key.startswith(f"{kind}.rope.scaling") and kind != "gemma3"
+        if scales or key.startswith(f"{kind}.expert"):
             raise ModelError(f"{file.path}: {key} is not supported", "use a model without it")
     heads, hidden = file.integer(f"{kind}.attention.head_count"), file.integer(f"{kind}.embedding_length")
     if heads < 1 or hidden % heads:
@@ -67,6 +74,24 @@ def read_shape(file: GgufFile) -> DecoderShape:
         rope_theta=file.number(f"{kind}.rope.freq_base", 10_000.0),
         norm_eps=file.number(f"{kind}.attention.layer_norm_rms_epsilon"),
         tied=_is_tied(file),
+        sliding=_sliding(file) if kind == "gemma3" else None,
+    )
+
+
+def _sliding(file: GgufFile) -> Sliding:
+    """Return how Gemma 3's layers alternate.
+
+    What files do not tell is the same in all sizes (llama.cpp, `LLM_ARCH_GEMMA3`). Raises `ModelError` for
+    the 27B, which scales attention in another way, and for positions that are scaled in another way.
+    """
+    scaling = file.metadata.get("gemma3.rope.scaling.type", "none")
+    if file.integer("gemma3.block_count") == _GEMMA_27B_LAYERS or scaling not in {"none", "linear"}:
+        raise ModelError(f"{file.path}: a Gemma 3 that cannot be converted", "use the one with 1B, 4B or 12B")
+    return Sliding(
+        window=file.integer("gemma3.attention.sliding_window"),
+        period=_GEMMA_PERIOD,
+        rope_theta=file.number("gemma3.rope.freq_base_swa", _GEMMA_NEAR_THETA),
+        stretch=file.number("gemma3.rope.scaling.factor", 1.0),
     )
 
 

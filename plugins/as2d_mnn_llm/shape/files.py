@@ -28,7 +28,8 @@ KIND = "shape"
 FILE = "shape.json"
 T = TypeVar("T", DecoderShape, EncoderShape)
 _ENCODER = "audio_"
-_BODY_BITS, _HEAD_BITS, _ENCODER_BITS = 4, 8, 8
+_ENCODER_BITS = 8
+_DECODER_BITS = (4, 8)
 _SCALE_BYTES = 8
 _WINDOW_FRAMES = 3000
 _MOST, _MOST_MELS = 4096, 512
@@ -46,6 +47,8 @@ class ModelShape:
     """Windows of attention that are encoded and prefilled when a session opens."""
     block: int
     """Columns that share a scale."""
+    bits: int
+    """Precision of the decoder's weights."""
 
     @property
     def frames(self) -> int:
@@ -68,8 +71,8 @@ class ModelShape:
         decoder, encoder = self.decoder, self.encoder
         matrices, _ = decoder_weights(decoder)
         total = sum(
-            out * inner * _bits(name) // 8 + out * inner // self.block * _SCALE_BYTES
-            for name, (out, inner) in matrices.items()
+            out * inner * self.bits // 8 + out * inner // self.block * _SCALE_BYTES
+            for out, inner in matrices.values()
         )
         layer = 4 * encoder.width**2 + 2 * encoder.width * encoder.ffn
         return total + encoder.layers * layer * _ENCODER_BITS // 8
@@ -83,15 +86,17 @@ def is_shape(options: Mapping[str, object]) -> bool:
 def read_shape(options: Mapping[str, object]) -> ModelShape:
     """Return the shape that the options of a model entry describe. Raises `ModelError`."""
     given = {name: value for name, value in options.items() if name != "kind"}
-    decoder = _take(DecoderShape, given)
+    decoder = _take(DecoderShape, given, sliding=None)
     encoder = _take(EncoderShape, given, _ENCODER, output=decoder.hidden)
-    whole = {name: given.pop(name, None) for name in ("text_tokens", "windows", "block")}
+    whole = {name: given.pop(name, None) for name in ("text_tokens", "windows", "block", "bits")}
     if given:
         raise ModelError(f"a shape has no option {min(given)!r}")
     for name, value in whole.items():
         if type(value) is not int or not 0 < value <= _MOST:
             raise ModelError(f"a shape's option {name!r} is {value!r}; expected one from 1 to {_MOST}")
     shape = ModelShape(decoder, encoder, **whole)  # type: ignore[arg-type]  # checked
+    if shape.bits not in _DECODER_BITS:
+        raise ModelError(f"a shape's option 'bits' is {shape.bits}; expected one of {_DECODER_BITS}")
     if shape.frames > _WINDOW_FRAMES or encoder.n_mels > _MOST_MELS:
         raise ModelError(
             f"a shape cannot hear {encoder.n_mels} bands of {shape.frames} frames", "30 s at most"
@@ -126,7 +131,7 @@ def write_shape(name: str, options: Mapping[str, object], folder: Path) -> None:
             "free space there, or set AS2D_CACHE_DIR to another folder",
         )
     random = RandomWeights(shape.block)
-    write_decoder(shape.decoder, lambda wanted: _decoder_weight(shape.decoder, random, wanted), folder)
+    write_decoder(shape.decoder, lambda wanted: _decoder_weight(shape, random, wanted), folder)
     weights = EncoderWeights(
         lambda out, inner: random.matrix(out, inner, _ENCODER_BITS, bias=True), random.small
     )
@@ -144,14 +149,10 @@ def stored_shape(folder: Path) -> ModelShape:
     return read_shape(read_model_json(folder / FILE, "as2d models verify, then as2d models pull"))
 
 
-def _decoder_weight(shape: DecoderShape, random: RandomWeights, name: str) -> Matrix | NDArray[np.float32]:
-    matrices, norms = decoder_weights(shape)
+def _decoder_weight(shape: ModelShape, random: RandomWeights, name: str) -> Matrix | NDArray[np.float32]:
+    matrices, norms = decoder_weights(shape.decoder)
     if name in norms:
         return random.vector(norms[name])
     out, inner = matrices[name]
-    biased = shape.architecture == "qwen2" and name.endswith((".q", ".k", ".v"))
-    return random.matrix(out, inner, _bits(name), bias=biased)
-
-
-def _bits(name: str) -> int:
-    return _HEAD_BITS if name in {"head", "embedding"} else _BODY_BITS
+    biased = shape.decoder.architecture == "qwen2" and name.endswith((".q", ".k", ".v"))
+    return random.matrix(out, inner, shape.bits, bias=biased)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from as2d_cli.plugin import DrafterSpec, DraftToken, Features, FeatureSpec, Request, TargetSpec
@@ -62,8 +63,8 @@ class ShapeTarget:
 
     def __init__(self, folder: Path, threads: int) -> None:
         """Load the converted model in `folder`. Raises `ModelError`."""
+        self._safe = safe_rows(partial(Engine, folder, threads), folder, f"{threads} threads")
         self._model = model = _Model(folder, threads)
-        self._safe = safe_rows(model.engine, f"{threads} threads")
         model.fill()
         self.tokenizer = ShapeTokenizer()
         vocab = model.shape.decoder.vocab

@@ -28,6 +28,12 @@ source = { kind = "path", directory = "weights", files = ["a.txt"] }
 plugin = "toy"
 role = "drafter"
 source = { kind = "path", directory = "weights", files = ["a.txt"] }
+[models.study]
+plugin = "toy"
+role = "any"
+licence = "Study Licence"
+commercial_use = false
+source = { kind = "path", directory = "weights", files = ["a.txt"] }
 [models.orphan]
 plugin = "gone"
 role = "any"
@@ -66,6 +72,8 @@ def test_list_tells_what_is_known_and_what_is_in_the_cache(run):
         "source": "path",
         "cached": False,
         "bytes": 0,
+        "licence": None,
+        "commercial_use": True,
     }
     assert "whisper-base" in rows(run), "the shipped models are listed, too"
     run("pull", "little")
@@ -76,8 +84,8 @@ def test_list_tells_what_is_known_and_what_is_in_the_cache(run):
 
 def test_the_table_has_one_line_per_model_under_its_headings(run):
     lines = run("list").stdout.splitlines()
-    assert lines[0].split() == ["NAME", "ROLE", "PLUGIN", "SOURCE", "CACHED", "SIZE"]
-    assert ["odd", "drafter", "toy", "path", "no", "-"] in [line.split() for line in lines]
+    assert lines[0].split() == ["NAME", "ROLE", "PLUGIN", "SOURCE", "CACHED", "SIZE", "LICENCE"]
+    assert ["odd", "drafter", "toy", "path", "no", "-", "-"] in [line.split() for line in lines]
 
 
 def test_list_goes_on_past_a_model_whose_plugin_is_gone(run):
@@ -94,6 +102,18 @@ def test_pull_prints_the_folder_on_stdout_and_its_stages_on_stderr(run):
     assert result.stderr == "converting little\n"
     assert run("path", "little").stdout == result.stdout
     assert run("pull", "little").stderr == ""
+
+
+def test_pull_says_once_that_a_licence_forbids_commercial_use(run):
+    assert "study: the licence, Study Licence, forbids commercial use" in run("pull", "study").stderr
+    assert run("pull", "study").stderr == ""
+    assert "commercial" not in run("pull", "odd").stderr
+
+
+def test_the_list_shows_licences_and_what_they_forbid(run):
+    lines = {line.split()[0]: line for line in run("list").stdout.splitlines()}
+    assert lines["study"].endswith("Study Licence (no commercial use)")
+    assert lines["whisper-base"].endswith("MIT")
 
 
 def test_pull_without_names_takes_the_default_pair(run):

@@ -13,31 +13,33 @@ import numpy as np
 import pytest
 import soundfile
 
-from as2d_cli.audio.log_mel import log_mel
+from as2d_cli.audio.log_mel import heard_frames, log_mel
 from as2d_cli.decoding import EMPTY, Aligner, FixedBudget, decode
 from as2d_cli.decoding.protocols import END
 from as2d_cli.domain.errors import ModelError, RequestError
 from as2d_cli.domain.types import Request
-from as2d_mnn_llm.audio import qwen3_asr
+from as2d_mnn_llm.audio import qwen2_5_omni, qwen2_audio, qwen3_asr
 from as2d_mnn_llm.audio.drafter import AudioDrafter
 from as2d_mnn_llm.audio.family import instruction
-from as2d_mnn_llm.audio.model import FEATURES, family_of
+from as2d_mnn_llm.audio.model import AudioModel, family_of, hears
 from as2d_mnn_llm.audio.spliced import SplicedEngine
 from as2d_mnn_llm.audio.target import AudioTarget
 from as2d_mnn_llm.checkpoints import convert as checkpoints
 from as2d_mnn_llm.checkpoints.qwen3_asr import convert
-from as2d_mnn_llm.engine import Engine
+from as2d_mnn_llm.engine import MAX_ROWS, Engine
 from as2d_mnn_llm.hub_tokenizer import load_hub_tokenizer, take_tokenizer
 
 DATA = Path(__file__).parents[2] / "data"
+LENGTHS = (1.0, 8.0, 10.0, 11.0, 17.52, 29.995, 30.0)
 SOUND_TOKEN = {"qwen2_audio": "<|AUDIO|>", "qwen2_5_omni": "<|AUDIO|>", "qwen3_asr": "<|audio_pad|>"}
 FAMILIES = list(SOUND_TOKEN)
+SPECS = {one.FAMILY.model_type: one.FAMILY.features for one in (qwen2_audio, qwen2_5_omni, qwen3_asr)}
 WAVE, _ = soundfile.read(DATA / "jfk.flac", dtype="float32")
 
 
-def features(seconds):
+def features(seconds, name="qwen2_audio"):
     wave = np.tile(WAVE, 3)
-    return log_mel(wave[: round(seconds * 16000)], FEATURES)
+    return log_mel(wave[: round(seconds * 16000)], SPECS[name])
 
 
 def test_a_translation_is_asked_for_in_the_language_to_write():
@@ -112,17 +114,20 @@ def reference_array(name, key):
         return stored[key].astype(np.float32)
 
 
+@pytest.mark.parametrize("seconds", LENGTHS)
 @pytest.mark.parametrize("name", FAMILIES)
-def test_features_are_those_of_the_reference_front_end(name):
-    reference = reference_array(name, "features")
+def test_features_are_those_of_the_familys_own_processor_to_the_last_frame(name, seconds):
+    frames, last = (reference_array(name, f"{key} {seconds}") for key in ("frames", "last"))
+    found = features(seconds, name)
+    assert heard_frames(found) == frames
     # stored as float16, whose rounding alone is up to 5e-4 here
-    assert np.abs(features(2.0)[:, : reference.shape[1]] - reference).max() < 1e-3
+    assert np.abs(found[:, int(frames) - 8 : int(frames)] - last).max() < 1e-3
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_sound_is_encoded_as_by_pytorch(folders, name):
     reference = reference_array(name, "embeddings")
-    embeddings = family_of(folders[name]).load_encoder(folders[name], 1)(features(10.995))
+    embeddings = family_of(folders[name]).load_encoder(folders[name], 1)(features(10.0, name))
     assert embeddings.shape == reference.shape
     # Qwen2-Audio's last one or two: PyTorch's convolutions see silence behind the audio, these see its end
     assert np.abs(embeddings - reference)[:-2].max() < 0.02 * reference.std()
@@ -134,12 +139,80 @@ def test_prompts_and_tokens_are_those_of_pytorch(folders, name):
     added = json.loads((folders[name] / "tokenizer.json").read_text())["added_tokens"]
     sound = next(token["id"] for token in added if token["content"] == SOUND_TOKEN[name])
     for case, request in references(name):
-        session = target.open(features(case["seconds"]), request)
+        session = target.open(features(case["seconds"], name), request)
         ids = [sound if token >= target.spec.vocab_size else token for token in session.prompt]
         length = len(case["prompt"])
         assert ids[:length] == case["prompt"]
         said = ids[length:]  # of the language
         assert said + plain(session, len(case["tokens"]) - len(said)) == case["tokens"]
+
+
+LINES = {"bos": "", "system_prompt_template": "%s", "user_prompt_template": "%s", "key_value_shape": []}
+EARLIER = {
+    "3.1.4": (("model_type", "is_mrope", "attention_type"), LINES),
+    "3.3.0": (("model_type", "is_mrope"), LINES),
+    "3.3.1": (("is_mrope",), {}),
+}
+"""By release of MNN: what llmexport did not yet write into llm_config.json, and what it still wrote."""
+
+
+@pytest.mark.parametrize("release", EARLIER)
+@pytest.mark.parametrize("name", FAMILIES[:2])
+def test_an_export_of_an_earlier_release_is_taken_for_what_it_is(folders, tmp_path, name, release):
+    source = Path(shutil.copytree(folders[name], tmp_path / "source"))
+    settings = json.loads((source / "llm_config.json").read_text())
+    absent, present = EARLIER[release]
+    kept = {key: value for key, value in settings.items() if key not in absent} | present
+    (source / "llm_config.json").write_text(json.dumps(kept))
+    content = json.loads((source / "tokenizer.json").read_text())
+    added = {token["content"]: token["id"] for token in content["added_tokens"]}
+    write_mnn_text(source / "text", content, added)
+    shutil.move(source / "text" / "tokenizer.txt", source / "tokenizer.txt")
+    (source / "tokenizer.json").unlink()
+    (tmp_path / "made").mkdir()
+    checkpoints.convert({}, source, tmp_path / "made")
+    assert hears(tmp_path / "made")
+    for case, request in references(name)[:3]:
+        target = AudioTarget(tmp_path / "made", 1, "high")
+        session = target.open(features(case["seconds"], name), request)
+        assert plain(session, len(case["tokens"])) == case["tokens"]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_as_many_rows_as_a_pass_takes_equal_one_less_and_one(folders, name):
+    engine = AudioModel(folders[name], 1, "high").engine
+    tokens = np.random.default_rng(0).integers(0, 250, 8 + MAX_ROWS).tolist()
+
+    def logits(*passes):
+        engine.reset()
+        engine.prefill(tokens[:8])
+        found, at = [], 8
+        for rows in passes:
+            engine.forward(tokens[at : at + rows])
+            found.append(engine.logits())
+            at += rows
+        return np.concatenate(found)
+
+    together = logits(MAX_ROWS)
+    for parts in ((MAX_ROWS - 1, 1), (1,) * MAX_ROWS):
+        assert np.abs(logits(*parts) - together).max() < 1e-4 * together.std()
+
+
+def test_a_prompt_of_any_length_is_read_in_the_right_places(folders):
+    """MNN 3.6.1 leaves two of three rows of positions alone in a pass of a certain length."""
+    engine = AudioModel(folders["qwen2_5_omni"], 1, "high").engine
+    tokens = np.random.default_rng(0).integers(0, 250, 40).tolist()
+
+    def logits(rows):
+        engine.reset()
+        for part in (tokens[:8], tokens[8 : 8 + rows], tokens[8 + rows : 36]):
+            engine.prefill(part)
+        engine.forward(tokens[36:])
+        return engine.logits()
+
+    expected = logits(5)
+    for rows in range(1, 28):
+        assert np.abs(logits(rows) - expected).max() < 1e-4 * expected.std()
 
 
 @pytest.mark.parametrize("name", FAMILIES)

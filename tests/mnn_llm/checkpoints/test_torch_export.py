@@ -62,13 +62,14 @@ def test_llmexport_gets_the_native_converter_in_place_of_the_wheels_script(monke
 
 
 MAIN = """
-import beside, json, sys
+import beside, json, sys, torch
 from pathlib import Path
 
 def build_args(parser):
-    for option in ("--path", "--dst_path", "--quant_bit", "--quant_block", "--export"):
+    for option in ("--path", "--dst_path", "--quant_bit", "--quant_block", "--lm_quant_bit", "--export"):
         parser.add_argument(option)
-    parser.add_argument("--seperate_embed", action="store_true")
+    for option in ("--seperate_embed", "--hqq"):
+        parser.add_argument(option, action="store_true")
 
 class LlmExporter:
     def __init__(self, args):
@@ -84,8 +85,22 @@ class LlmExporter:
         (folder / "onnx").mkdir(parents=True)
         Path("export.log").touch()
         told = {**vars(self.args), "audio": self.audio.quant_bit, "others": [self.visual, self.talker]}
+        told["grad"] = torch.GRAD[0]
         for name in ("llm.mnn.json", "export_args.json", "llm.mnn"):
             (folder / name).write_text(json.dumps(told))
+"""
+
+
+NO_GRAD = """
+from contextlib import contextmanager
+
+GRAD = [True]
+
+@contextmanager
+def no_grad():
+    GRAD[0] = False
+    yield
+    GRAD[0] = True
 """
 
 
@@ -94,7 +109,7 @@ def stand_in_for_llmexport(tmp_path, monkeypatch):
     """Put packages on the path that are found, and an exporter that keeps what it is told."""
     packages, before = tmp_path / "packages", set(sys.modules)
     files = {
-        "torch/__init__.py": "",
+        "torch/__init__.py": NO_GRAD,
         "transformers/__init__.py": "",
         "llmexport/__init__.py": "",
         "llmexport/llmexport.py": MAIN,
@@ -122,18 +137,37 @@ def checkpoint(tmp_path):
     return folder
 
 
-def test_llmexport_writes_the_decoder_as_asked_and_the_encoder_no_coarser_than_8_bits(
+def test_llmexport_writes_the_decoder_as_asked_and_encoder_and_head_no_coarser_than_8_bits(
     stand_in_for_llmexport, checkpoint, tmp_path
 ):
     before, arguments = Path.cwd(), list(sys.argv)
-    torch_export.export(checkpoint, tmp_path / "out", 4)
+    torch_export.export(checkpoint, tmp_path / "out", 4, hqq=True)
     assert (Path.cwd(), sys.argv) == (before, arguments)
     assert stand_in_for_llmexport == [["mnnconvert", "mnn"]]
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"llm.mnn", "tokenizer.json"}
     told = json.loads((tmp_path / "out" / "llm.mnn").read_text())
-    assert (told["path"], told["quant_bit"], told["quant_block"]) == (str(checkpoint), "4", "64")
-    assert (told["audio"], told["others"], told["seperate_embed"]) == (8, [None, None], True)
+    assert (told["quant_bit"], told["quant_block"], told["lm_quant_bit"]) == ("4", "64", "8")
+    assert (told["audio"], told["others"], told["seperate_embed"], told["hqq"]) == (
+        8,
+        [None, None],
+        True,
+        True,
+    )
+    assert told["grad"] is False
     assert not list(tmp_path.rglob("export.log"))
+
+
+def test_what_speaks_and_sees_is_not_loaded(checkpoint, tmp_path):
+    thinker = {"vision_config": {"depth": 32, "hidden_size": 1280}, "text_config": {"hidden_size": 64}}
+    settings = {"model_type": "qwen2_5_omni", "enable_audio_output": True, "thinker_config": thinker}
+    (checkpoint / "config.json").write_text(json.dumps(settings))
+    torch_export._write_hearing_part(checkpoint, tmp_path / "hearing")
+    made = json.loads((tmp_path / "hearing" / "config.json").read_text())
+    assert made.pop("enable_audio_output") is False
+    assert made["thinker_config"]["vision_config"].pop("depth") == 0
+    assert made["thinker_config"]["text_config"] == thinker["text_config"]
+    assert json.loads((checkpoint / "config.json").read_text()) == settings
+    assert (tmp_path / "hearing" / "model.safetensors").samefile(checkpoint / "model.safetensors")
 
 
 def test_an_export_that_fails_leaves_nothing_and_says_why(stand_in_for_llmexport, checkpoint, tmp_path):

@@ -8,7 +8,15 @@ from as2d_cli.domain.errors import ModelError
 from as2d_mnn_llm.gguf.blocks import PIECE_ROWS, pieces, vector
 from as2d_mnn_llm.gguf.file import TYPES, GgufTensor
 
-HALVES = {"Q4_1": (0, 2), "Q5_0": (0,), "Q8_0": (0,), "Q4_K": (0, 2), "Q6_K": (208,)}
+HALVES = {
+    "F16": range(0, 128, 2),
+    "Q4_0": (0,),
+    "Q4_1": (0, 2),
+    "Q5_0": (0,),
+    "Q8_0": (0,),
+    "Q4_K": (0, 2),
+    "Q6_K": (208,),
+}
 """Bytes of a block at which half-precision numbers begin."""
 
 
@@ -26,7 +34,7 @@ def reference(one):
     return gguf.dequantize(one.data, gguf.GGMLQuantizationType[one.type.name])
 
 
-@pytest.mark.parametrize("name", ["Q4_1", "Q5_0", "Q8_0", "Q4_K"])
+@pytest.mark.parametrize("name", ["Q4_0", "Q4_1", "Q5_0", "Q8_0", "Q4_K"])
 def test_blocks_that_mnn_can_hold_keep_their_values_exactly(name):
     one = tensor(name)
     (piece,) = pieces(one)
@@ -34,8 +42,9 @@ def test_blocks_that_mnn_can_hold_keep_their_values_exactly(name):
     assert np.array_equal(piece.values(), reference(one))
 
 
-def test_six_bit_blocks_are_rounded_by_half_a_step_of_eight_bits_at_most():
-    one = tensor("Q6_K")
+@pytest.mark.parametrize("name", ["F16", "Q6_K"])
+def test_what_mnn_cannot_hold_is_rounded_by_half_a_step_of_eight_bits_at_most(name):
+    one = tensor(name)
     (piece,) = pieces(one)
     wanted = reference(one)
     ranges = np.ptp(wanted.reshape(5, -1, piece.block), axis=2)

@@ -96,6 +96,9 @@ def test_a_head_that_is_the_embedding_rounded_again_is_taken_for_both(tmp_path):
     ("kind", "extra", "why"),
     [
         ("gemma", {}, "architecture 'gemma' cannot be converted"),
+        ("gemma3", {"block_count": 62}, "a Gemma 3 that cannot be converted"),
+        ("gemma3", {}, r"gemma3\.attention\.sliding_window is missing"),
+        ("gemma3", {"attention.sliding_window": 0}, "cannot have such windows"),
         ("llama", {"expert_count": 8}, r"llama\.expert_count is not supported"),
         ("llama", {"rope.scaling.factor": 2}, r"llama\.rope\.scaling\.factor is not supported"),
         ("llama", {"attention.head_count": 3}, "3 heads do not divide 64"),

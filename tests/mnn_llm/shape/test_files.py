@@ -16,7 +16,7 @@ from as2d_mnn_llm.shape.files import read_shape, write_shape
 TINY = {
     "kind": "shape", "architecture": "qwen3", "layers": 2, "hidden": 64, "heads": 4, "kv_heads": 2,
     "head_dim": 16, "ffn": 128, "vocab": 300, "rope_theta": 1e6, "norm_eps": 1e-6, "tied": True,
-    "block": 64, "text_tokens": 16, "windows": 2, "audio_front_end": "frames", "audio_layers": 2,
+    "block": 64, "bits": 4, "text_tokens": 16, "windows": 2, "audio_front_end": "frames", "audio_layers": 2,
     "audio_width": 64, "audio_heads": 4, "audio_ffn": 128, "audio_n_mels": 128, "audio_window": 100,
 }  # fmt: skip
 
@@ -59,7 +59,7 @@ def test_the_front_end_of_qwen3_asr_runs_too(tmp_path):
 
 
 def test_the_shapes_of_the_registry_have_the_sizes_of_their_models():
-    entries = load_registry().models
+    entries = {name: entry for name, entry in load_registry().models.items() if entry.plugin == "mnn_llm"}
     sizes = {
         name: read_shape(entry.options)
         for name, entry in entries.items()
@@ -76,6 +76,9 @@ def test_the_shapes_of_the_registry_have_the_sizes_of_their_models():
     assert sizes["qwen3-asr-1.7b-shape"].prompt_tokens == 16 + 390
     assert sizes["qwen2.5-omni-7b-shape"].prompt_tokens == 32 + 750
     assert sizes["qwen3-asr-1.7b-shape"].frames == 800
+    for name, entry in entries.items():
+        if entry.shape_of and entries[entry.shape_of].options:  # as precise as the model that it stands for
+            assert sizes[name].bits == entries[entry.shape_of].options["decoder_bits"]
     assert sizes["qwen2.5-omni-7b-shape"].frames == 400
 
 
@@ -89,7 +92,12 @@ def test_a_disk_that_is_too_full_is_told_before_anything_is_written(tmp_path, mo
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"layers": "two"}, "'layers'"), ({"colour": 1}, "'colour'"), ({"windows": 0}, "'windows'")],
+    [
+        ({"layers": "two"}, "'layers'"),
+        ({"colour": 1}, "'colour'"),
+        ({"windows": 0}, "'windows'"),
+        ({"bits": 5}, "'bits'"),
+    ],
 )
 def test_a_wrong_option_is_named(options, message):
     with pytest.raises(ModelError, match=message):
