@@ -29,9 +29,14 @@ NO_CHOICE = AudioChoice()
 
 def track_choice(text: str | None) -> str | None:
     """Return a track as `AudioChoice` has it. Raises `RequestError` for what is no number and no language."""
-    if text is not None and text.strip().isdecimal():
+    if text is None:
+        return None
+    if text.strip().isdecimal():
         return _number("audio-track", text, "give a number from 1, or a language")
-    return None if text is None else language_code(text)
+    try:
+        return language_code(text)
+    except RequestError as error:
+        raise RequestError(f"--audio-track is no number from 1, and {error.message}", error.hint) from error
 
 
 def channel_choice(text: str | None) -> str | None:

@@ -233,7 +233,7 @@ def _refuse_idle_layout(options: RunOptions, request: BatchRequest) -> None:
         raise RequestError(f"there is no subtitle style {name!r}", suggestion(name, STYLES))
     for name in ("subtitle_style", "max_line_count", "max_line_width", "max_words_per_line"):
         if name in options.given and not SUBTITLES.intersection(request.formats):
-            raise RequestError(f"{_flag(name)} does nothing without subtitles", "add -f srt or -f vtt")
+            raise RequestError(f"{_flag(name)} does nothing without subtitles", "add -f srt, vtt or ass")
     if "highlight_words" in options.given and not HIGHLIGHTING.intersection(request.formats):
         raise RequestError("--highlight-words does nothing without srt or vtt", "add -f srt or -f vtt")
     if "max_line_count" in options.given and options.layout.is_free:
