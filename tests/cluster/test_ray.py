@@ -68,7 +68,17 @@ def test_a_cluster_of_its_own_gives_what_the_local_engine_gives_and_a_poison_fil
     for name in ("a", "b", "c"):
         sound(f"talks/{name}.wav", 2.0)
     sound("talks/long.wav", 1300)
-    command = ("transcribe", "talks", "-f", "txt,json,srt", "--json", "--drafter", "none", "-o")
+    command = (
+        "transcribe",
+        "talks",
+        "-f",
+        "txt,json,srt",
+        "--json",
+        "--drafter",
+        "none",
+        "--no-rescue",
+        "-o",
+    )
     local = as2d(*command, "local")
     assert local.code == 0
     assert len(local.records()[-2]["warnings"]) > 40
