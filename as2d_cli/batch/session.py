@@ -218,6 +218,7 @@ def open_session(asked: BatchRequest, display: Display) -> Iterator[Session]:
         engine = models.engine
         request = _window_request(asked, engine.target_spec)
         _check_prompt(request.prompt, models.target, engine.target_spec.max_prompt_tokens)
+        is_stored = models.plan is not None
         plan = models.choose_plan()
         guard = guard_of(plan)
         compared = Compared(engine) if asked.compares else None
@@ -236,7 +237,7 @@ def open_session(asked: BatchRequest, display: Display) -> Iterator[Session]:
             engine, pipeline, request, plan, models.drafter, load_s, guard, compared, engines, threads
         )
     if models.choice and plan and guard and watch:
-        write_back(models.choice, plan, guard, watch.load(), pipeline.sightings)
+        write_back(models.choice, plan, guard, watch.load(), pipeline.sightings, doubts=is_stored)
 
 
 def _work(asked: BatchRequest) -> Work:

@@ -21,18 +21,24 @@ WRONG = 1.5
 
 
 def write_back(
-    choice: DraftChoice, plan: DraftPlan, guard: DraftGuard, load: Load | None, sightings: Sightings
+    choice: DraftChoice,
+    plan: DraftPlan,
+    guard: DraftGuard,
+    load: Load | None,
+    sightings: Sightings,
+    *,
+    doubts: bool = True,
 ) -> None:
     """Drop profiles of the target that the run contradicts; else note what it saw of the drafter.
 
-    `load` is what other programs did meanwhile: beside much of that no times are written, but what drafts
+    A run that has just measured has no `doubts`: where measuring misleads, every run would measure. `load` is what other programs did meanwhile: beside much of that no times are written, but what drafts
     were worth by their tokens is. What cannot be written is only noted.
     """
     stored, wrong = choice.stored(), []
     profile = changed = stored.get(plan.drafter or "")
     if guard.costs.windows >= MIN_WINDOWS and load_flaw(load) is None:
         now_ms = fixed_work_ms()
-        wrong = [one for one in stored.values() if _is_contradicted(one, guard, now_ms)]
+        wrong = [one for one in stored.values() if doubts and _is_contradicted(one, guard, now_ms)]
         changed = None if profile in wrong else profile and _with_run(profile, guard)
     if changed is not None and (seen := sightings.added_to(changed.seen)) != changed.seen:
         changed = changed.after(seen)

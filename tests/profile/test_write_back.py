@@ -76,6 +76,17 @@ def test_a_profile_that_the_run_contradicts_is_dropped_with_one_note(choice, not
     assert "measured anew" in notes[0]
 
 
+def test_a_run_that_has_just_measured_drops_nothing_but_notes_what_it_saw(choice):
+    _, plan = choice.by_profiles()
+    guard = guard_of(plan)
+    for _ in range(20):
+        asks = guard.should_draft()
+        guard.observe(stats(0.6, 0.02), drafted=asks, audio_s=30.0)
+    write_back(choice, plan, guard, None, sighted(right=50), doubts=False)
+    assert not guard.dropped_profiles
+    assert stored(choice).seen.keys() == {"transcribe/en", "transcribe/"}
+
+
 def test_a_slower_device_does_not_contradict_the_profile(choice, monkeypatch):
     monkeypatch.setattr(choice_module, "fixed_work_ms", lambda: 2 * FIXED_WORK_MS)
     monkeypatch.setattr(module, "fixed_work_ms", lambda: 2 * FIXED_WORK_MS)

@@ -76,19 +76,14 @@ def project(measured: Sequence[ShapeCosts], acceptance: Acceptance) -> Projectio
     return Projection(tuple(ways), chosen, budget.reason, len(plain), opened / total)
 
 
-def replays(
-    costs: PairCosts, acceptance: Acceptance, cap: int, *, head_start_ms: float = 0.0
-) -> list[Replay]:
+def replays(costs: PairCosts, acceptance: Acceptance, cap: int) -> list[Replay]:
     """Replay all windows with one controller that knows the costs, as a run with a profile has it.
 
-    A cap of 0 means no drafts. The drafter begins `head_start_ms` before the target.
+    A cap of 0 means no drafts.
     """
     machine = replay_costs(costs)
     controller = Controller(costs.steps(), cap=cap)
-    return [
-        replay(window, machine, controller, drafted=cap > 0, head_start_ms=head_start_ms)
-        for window in acceptance.on(costs)
-    ]
+    return [replay(window, machine, controller, drafted=cap > 0) for window in acceptance.on(costs)]
 
 
 def _way(own: ShapeCosts, cap: int, replays: Sequence[Replay], plain: Sequence[Replay]) -> Projected:
