@@ -31,8 +31,9 @@ def write_back(
 ) -> None:
     """Drop profiles of the target that the run contradicts; else note what it saw of the drafter.
 
-    A run that has just measured has no `doubts`: where measuring misleads, every run would measure. `load` is what other programs did meanwhile: beside much of that no times are written, but what drafts
-    were worth by their tokens is. What cannot be written is only noted.
+    A run that has just measured has no `doubts`: where measuring misleads, every run would measure. `load` is
+    what other programs did meanwhile: beside much of that no times are written, but how right the drafter's
+    tokens were is. What cannot be written is only noted.
     """
     stored, wrong = choice.stored(), []
     profile = changed = stored.get(plan.drafter or "")
