@@ -15,7 +15,7 @@ from as2d_cli.decoding.controller import MAX_CANDIDATES
 from as2d_cli.domain.errors import RequestError
 from as2d_cli.domain.languages import AUTO, EACH_WINDOW, language_code
 from as2d_cli.engine.messages import DecodeSettings
-from as2d_cli.models.options import declared_options, with_options
+from as2d_cli.models.options import beside_target, declared_options, with_options
 from as2d_cli.models.registry import load_registry
 from as2d_cli.profile.plan import QUANTILE
 from as2d_cli.system.device import usable_threads
@@ -95,12 +95,15 @@ def build_request(options: RunOptions) -> BatchRequest:
     each = options.language.strip().lower() == EACH_WINDOW
     registry = load_registry()
     target, drafter = registry.choose(options.model, options.drafter, "translate" if to else "transcribe")
+    others = registry.others_of(target, drafter)
+    if drafter is not None:
+        drafter = beside_target(drafter, options.model_options)
     request = BatchRequest(
         inputs=(),
         target=with_options(target, options.model_options, declared_options()),
         drafter=None if options.draft_limit == 0 else drafter,
         auto_budget=options.leaves_drafts_open,
-        others=registry.others_of(target, drafter),
+        others=tuple(beside_target(other, options.model_options) for other in others),
         latency_quantile=_quantile(options.latency_quantile),
         memory_limit_bytes=options.memory_limit_bytes,
         language=None if each else language_code(options.language),

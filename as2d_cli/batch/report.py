@@ -85,6 +85,8 @@ class RunReport:
     """Whether the first failure ended the run, as asked."""
     noun: str = "file"
     """What `files`, `done`, `skipped` and `failed` count."""
+    runs_as: str = ""
+    """What this machine decided on for the target: the engine and its precision."""
     engines: int = 1
     """Of this machine; they share the windows."""
     threads: int | None = None
@@ -171,6 +173,7 @@ class RunReport:
         """Return the report as plain values, for JSON."""
         return {
             "target": self.target,
+            "runs_as": self.runs_as,
             "drafter": self.drafter,
             "drafter_lost": self.drafter_lost,
             "drafter_refused": self.refused,

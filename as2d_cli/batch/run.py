@@ -24,6 +24,7 @@ from as2d_cli.domain.errors import OutputError
 from as2d_cli.domain.types import Request, WindowResult
 from as2d_cli.engine.messages import Progress
 from as2d_cli.engine.slots import sweep_memory
+from as2d_cli.models import loader
 from as2d_cli.profile.run_costs import DraftSums
 from as2d_cli.system.addresses import address
 from as2d_cli.system.printable import printable
@@ -137,6 +138,8 @@ class BatchRun:
             self._executor = executor
             first, self._report.load_s = executor.await_first()
             self._report.engines, self._report.threads = first.engines, first.threads
+            if self._request.cluster is None:
+                self._report.runs_as = loader.runs_as(self._request.target)
             self._window_request = first.request
             self._report.plan = executor.plan
             self._began = time.perf_counter()

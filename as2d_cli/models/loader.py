@@ -89,9 +89,23 @@ def settled(entry: ModelEntry) -> ModelEntry:
     return entry if options is None else replace(entry, options=options)
 
 
+def runs_as(entry: ModelEntry) -> str:
+    """Return the options that this machine decides, as text: `backend openvino, precision bf16`.
+
+    Empty if it decides none. Raises `PluginError`, or `ModelError` for what this machine has not.
+    """
+    decided = settled(entry).options.items() - entry.options.items()
+    return ", ".join(f"{name} {value}" for name, value in sorted(decided, key=str))
+
+
 def option_names(name: str) -> frozenset[str]:
     """Return the names of the options that can be chosen for a run of plugin `name`. Raises `PluginError`."""
-    return loading_option_names(name) | _named_set(name, "CONVERTING_OPTIONS")
+    return loading_option_names(name) | converting_option_names(name)
+
+
+def converting_option_names(name: str) -> frozenset[str]:
+    """Return the names of those of them that converted files depend on. Raises `PluginError`."""
+    return _named_set(name, "CONVERTING_OPTIONS")
 
 
 def loading_option_names(name: str) -> frozenset[str]:

@@ -81,6 +81,20 @@ def with_options(
     return replace(target, options={**target.options, **given}) if given else target
 
 
+def beside_target(drafter: ModelEntry, values: Mapping[str, str | None]) -> ModelEntry:
+    """Return a drafter with those values, chosen for the target, that say how models are made: its engine."""
+    given = {name: value for name, value in values.items() if value is not None}
+    if not given:
+        return drafter
+    try:
+        names = loader.converting_option_names(drafter.plugin)
+    except PluginError:  # which costs its drafts, and is told when it is to be loaded
+        return drafter
+    return replace(
+        drafter, options={**drafter.options, **{name: given[name] for name in names & given.keys()}}
+    )
+
+
 def _read(declaration: EntryPoint) -> ModelOption:
     """Import what an entry point names. Raises `PluginError` if it is no declaration."""
     option = loader.import_entry_point(declaration)

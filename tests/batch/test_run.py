@@ -253,6 +253,7 @@ def test_only_what_decides_the_text_of_a_file_makes_it_stale(scripted, sound):
         "compare": True,
         "threads": 7,
         "jobs": 3,
+        "latency_quantile": 0.5,
         "decode": DecodeSettings(3),
         "auto_budget": True,
         "others": (registry.model("hearer"),),

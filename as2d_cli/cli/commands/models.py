@@ -37,18 +37,26 @@ class _Row:
     bytes: int
     licence: str | None
     commercial_use: bool
+    runs_as: str = ""
+    """What this machine decides on: the engine and its precision."""
 
 
 @app.command("list")
 def list_models(
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Say also what each model runs on here.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list instead of a table.")] = False,
 ) -> None:
     """List the known models and which of them are in the cache."""
-    rows = [_row(entry) for entry in load_registry().models.values()]
+    rows = [_row(entry, verbose=verbose) for entry in load_registry().models.values()]
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in rows], indent=2))
         return
-    table = [("NAME", "ROLE", "PLUGIN", "SOURCE", "CACHED", "SIZE", "LICENCE")]
+    runs_on = ("RUNS ON",) if verbose else ()
+    table: list[tuple[str, ...]] = [
+        ("NAME", "ROLE", "PLUGIN", "SOURCE", "CACHED", "SIZE", *runs_on, "LICENCE")
+    ]
     table += [
         (
             row.name,
@@ -57,6 +65,7 @@ def list_models(
             row.source,
             "yes" if row.cached else "no",
             _size(row.bytes),
+            *((row.runs_as or "-",) if verbose else ()),
             _terms(row),
         )
         for row in rows
@@ -176,7 +185,7 @@ def remove(
         tell(f"{name}: {'removed' if removed else 'was not in the cache'}")
 
 
-def _row(entry: ModelEntry) -> _Row:
+def _row(entry: ModelEntry, *, verbose: bool) -> _Row:
     stored = bool(cache.stored_conversions(entry.name))  # spares asking the plugins of all the others
     size = cache.stored_bytes(entry.name) if stored else 0
     return _Row(
@@ -188,7 +197,15 @@ def _row(entry: ModelEntry) -> _Row:
         size,
         entry.licence,
         entry.commercial_use,
+        _runs_as(entry) if verbose else "",
     )
+
+
+def _runs_as(entry: ModelEntry) -> str:
+    try:
+        return loader.runs_as(entry)
+    except As2dError as error:  # as in `_is_cached`
+        return f"not here: {error.message}"
 
 
 def _is_cached(entry: ModelEntry) -> bool:

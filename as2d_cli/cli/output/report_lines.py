@@ -67,7 +67,8 @@ def _decoding(report: RunReport) -> str:
     stats = report.stats
     refused = report.plan is not None and not report.plan.drafting
     drafter = None if refused else report.drafter
-    line = f"target {report.target}, drafter {drafter or 'none'}"
+    runs_as = f" ({report.runs_as})" if report.runs_as else ""
+    line = f"target {report.target}{runs_as}, drafter {drafter or 'none'}"
     if report.refused:
         line += f" ({report.refused})"
     if drafter and report.drafter_lost:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
+from ctypes import CDLL
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,15 +34,17 @@ def settle(options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
     asked = options.get("backend", "auto")
     if asked not in ("auto", *get_args(BackendName)):
         raise ModelError(f"option backend is {asked!r}", "it can be auto, mnn or openvino")
+    precision = options.get("precision")
+    if precision not in (None, *_PRECISIONS):
+        raise ModelError(f"option precision is {precision!r}", f"it can be {' or '.join(_PRECISIONS)}")
     if asked == "openvino" and (flaw := _openvino_flaw()):
         raise ModelError(f"backend openvino cannot be used: {flaw}", "leave out --backend, or use mnn")
+    if asked == "mnn" and precision == "bf16":
+        raise ModelError("backend mnn computes in f32", "leave out the option precision, or use openvino")
     if asked == "mnn" or (asked == "auto" and (_openvino_flaw() or not _multiplies_bytes())):
         return {**options, "backend": "mnn", "precision": "f32"}
     best = "bf16" if cpu_flags() & {"avx512_bf16", "amx_bf16"} else "f32"
-    precision = options.get("precision", best)
-    if precision not in _PRECISIONS:
-        raise ModelError(f"option precision is {precision!r}", f"it can be {' or '.join(_PRECISIONS)}")
-    return {**options, "backend": "openvino", "precision": precision}
+    return {**options, "backend": "openvino", "precision": precision or best}
 
 
 class WriteGraphs(Protocol):
@@ -90,7 +93,18 @@ def _openvino_flaw() -> str | None:
     """Return why OpenVINO cannot be used on this machine, None if it can."""
     if platform.machine().lower() not in _X86:
         return f"it is for x86-64 processors, and this is {platform.machine()}"
-    return None if find_spec("openvino") else "the package openvino is not installed"
+    found = find_spec("openvino")
+    if found is None:
+        return "the package openvino is not installed"
+    for folder in found.submodule_search_locations or ():
+        for library in sorted(
+            Path(folder, "libs").glob("*openvino.*")
+        ):  # to import all takes 30 times as long
+            try:
+                CDLL(str(library))
+            except OSError as error:
+                return f"{library.name} cannot be loaded: {error}"
+    return None
 
 
 def _multiplies_bytes() -> bool:

@@ -1,6 +1,7 @@
 """`as2d models`: results on stdout, messages on stderr, on a registry and a cache of the test's own."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -86,6 +87,14 @@ def test_the_table_has_one_line_per_model_under_its_headings(run):
     lines = run("list").stdout.splitlines()
     assert lines[0].split() == ["NAME", "ROLE", "PLUGIN", "SOURCE", "CACHED", "SIZE", "LICENCE"]
     assert ["odd", "drafter", "toy", "path", "no", "-", "-"] in [line.split() for line in lines]
+
+
+def test_list_says_what_models_run_on_here_if_asked(run):
+    lines = run("list", "-v").stdout.splitlines()
+    assert lines[0].split()[6:8] == ["RUNS", "ON"]
+    (whisper,) = [line for line in lines if line.startswith("whisper-base ")]
+    assert re.search(r"backend (openvino, precision (bf16|f32)|mnn, precision f32)", whisper)
+    assert "RUNS ON" not in run("list").stdout
 
 
 def test_list_goes_on_past_a_model_whose_plugin_is_gone(run):

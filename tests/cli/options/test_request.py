@@ -91,6 +91,15 @@ def test_the_context_becomes_an_option_of_the_target_alone(monkeypatch):
     assert request(None).target.options.get("context") is None
 
 
+def test_the_backend_becomes_an_option_of_the_drafter_too(monkeypatch):
+    monkeypatch.delenv("AS2D_MODELS", raising=False)
+    asked = request(None, model_options={"backend": "mnn"})
+    assert asked.target.options["backend"] == asked.drafter.options["backend"] == "mnn"
+    assert "backend" not in request(None).drafter.options
+    lookup = request(None, drafter="lookup", model_options={"backend": "mnn"})
+    assert "backend" not in lookup.drafter.options, "it runs on no engine"
+
+
 def test_a_context_makes_outputs_of_another_one_stale(monkeypatch):
     monkeypatch.delenv("AS2D_MODELS", raising=False)
     kept, changed = (

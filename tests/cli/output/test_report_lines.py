@@ -63,6 +63,15 @@ def test_what_became_of_the_drafter_is_said(drafter, lost, proposed, said):
     assert lines_of(report)[2] == f"target base, {said}"
 
 
+def test_what_the_target_runs_on_and_how_often_is_said():
+    report = RunReport(
+        "base", None, files=1, done=1, audio_s=9.0, wall_s=1.0, stats=STATS, runs_as="backend mnn"
+    )
+    report.engines, report.threads = 2, 1
+    assert lines_of(report)[1].endswith("; 2 engines with 1 thread")
+    assert lines_of(report)[2].startswith("target base (backend mnn), drafter none")
+
+
 @pytest.mark.parametrize(
     ("plain_s", "said"),
     [

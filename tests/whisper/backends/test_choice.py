@@ -1,5 +1,7 @@
 """The backend goes by what is asked for, what is installed and the processor, and is settled once."""
 
+import sys
+
 import pytest
 
 from as2d_cli.domain.errors import ModelError
@@ -55,5 +57,24 @@ def test_a_backend_that_is_not_there_is_an_error_that_says_why(machine):
     with pytest.raises(ModelError, match="option backend is 'tensorrt'"):
         settle({"backend": "tensorrt"})
     machine(ZEN_4)
-    with pytest.raises(ModelError, match="option precision is 'f16'"):
-        settle({"precision": "f16"})
+    for backend in ("auto", "mnn"):
+        with pytest.raises(ModelError, match="option precision is 'f16'"):
+            settle({"backend": backend, "precision": "f16"})
+
+
+def test_a_precision_that_a_backend_does_not_have_is_refused_where_it_was_named(machine):
+    machine(HASWELL)
+    with pytest.raises(ModelError, match="backend mnn computes in f32"):
+        settle({"backend": "mnn", "precision": "bf16"})
+    assert settle({"precision": "bf16"})["precision"] == "f32", "auto takes what there is"
+
+
+def test_a_library_that_cannot_be_loaded_is_as_good_as_none(tmp_path, monkeypatch):
+    (tmp_path / "openvino" / "libs").mkdir(parents=True)
+    (tmp_path / "openvino" / "__init__.py").touch()
+    (tmp_path / "openvino" / "libs" / "libopenvino.so.1").write_bytes(b"no library")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "openvino", raising=False)
+    monkeypatch.setattr(choice.platform, "machine", lambda: "x86_64")
+    flaw = choice._openvino_flaw.__wrapped__()
+    assert flaw.startswith("libopenvino.so.1 cannot be loaded: ")
