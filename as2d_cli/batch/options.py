@@ -104,7 +104,7 @@ def build_request(options: RunOptions) -> BatchRequest:
         drafter=None if options.draft_limit == 0 else drafter,
         auto_budget=options.leaves_drafts_open,
         others=tuple(beside_target(other, options.model_options) for other in others),
-        latency_quantile=_quantile(options.latency_quantile),
+        latency_quantile=options.latency_quantile,
         memory_limit_bytes=options.memory_limit_bytes,
         language=None if each else language_code(options.language),
         language_each=each,
@@ -144,12 +144,6 @@ def with_outputs(
         folder=None if output_dir is None else output_folder(output_dir),
         overwrite=overwrite,
     )
-
-
-def _quantile(share: float) -> float:
-    if not 0 < share < 1:
-        raise RequestError(f"--latency-quantile cannot be {share:g}", "give a share between 0 and 1, as 0.9")
-    return share
 
 
 def _language_to_write(text: str | None) -> str | None:

@@ -120,10 +120,6 @@ class Engine:
         """Return a copy of the last pass's logits, shape (rows, vocabulary)."""
         return np.array(self._view())
 
-    def logprobs(self, decided: TokenIds) -> NDArray[np.float32]:
-        """Return the log-probabilities of what the last pass decided, `decided`, in its first rows."""
-        return logprobs_of(self._view(), decided)
-
     def probability(self) -> float:
         """Return the probability of the greedy token after the last pass's last row."""
         last = self._view()[-1:]

@@ -51,7 +51,6 @@ class LlmSession(_Session):
     """
 
     language: str | None = None
-    no_speech_prob: float | None = None
 
     def __init__(
         self,
@@ -73,7 +72,6 @@ class LlmSession(_Session):
             raise ModelError("a session needs a prompt, safe row counts and room for a token")
         super().__init__(engine, prompt, max_tokens, kept)
         self._safe, self._ends = safe, ends
-        self._logprobs: list[NDArray[np.float32]] = []  # of the parts of the last pass
 
     def forward(self, tokens: Sequence[int]) -> TokenIds:
         """Append `tokens` and return the greedy next token after each, shape (len(tokens),).
@@ -82,16 +80,11 @@ class LlmSession(_Session):
         """
         self._check_turn()
         largest = self._safe[-1]
-        self._logprobs.clear()
         parts = [self._pass(tokens[at : at + largest]) for at in range(0, len(tokens), largest)]
         decided = np.concatenate(parts)
         if not self._ends:
             return decided
         return np.where(np.isin(decided, self._ends), np.int32(self._ends[0]), decided)
-
-    def logprobs(self, rows: int) -> NDArray[np.float32]:
-        """Return the log-probabilities of the last pass's first `rows` decisions, shape (rows,)."""
-        return np.concatenate(self._logprobs)[:rows]
 
     def scores(self, tokens: Sequence[int]) -> NDArray[np.float32]:
         """Append `tokens`, as many as a pass takes; return the logits after each, (len(tokens), vocab)."""
@@ -108,7 +101,6 @@ class LlmSession(_Session):
         rows = self._safe[bisect_left(self._safe, kept)]
         length = self._engine.length
         decided = self._engine.forward([*tokens, *[0] * (rows - kept)])[:kept]
-        self._logprobs.append(self._engine.logprobs(decided))
         self._engine.rollback(length + kept)
         return decided
 

@@ -84,7 +84,7 @@ def test_a_broken_declaration_costs_a_warning_that_names_it_and_no_other_option(
     package("choir", declaration, "pitch = choir:VOICE")
     declared = declared_options(reserved={"model"})
     assert declared.options.keys() == {"backend", "context", "pitch"}
-    assert declared.options["context"].choices == ("full", "fitted")
+    assert declared.options["context"].choices == ("auto", "full", "fitted")
     (warning,) = declared.warnings
     name = declaration.partition(" ")[0]
     assert warning.startswith(f"warning: option {name!r} (choir 1) cannot be")

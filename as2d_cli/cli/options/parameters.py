@@ -147,11 +147,11 @@ class BudgetOptions(Options):
         str, typer.Option(metavar="N|auto", help="Draft tokens verified in every step, however they fare.")
     ] = AUTO
     latency_quantile: Annotated[
-        float,
+        str,
         typer.Option(
             metavar="Q", help="Choose drafts only if no more than 1 - Q of the windows would be slower."
         ),
-    ] = 0.9
+    ] = "0.9"
     memory_limit: Annotated[
         str | None,
         typer.Option(metavar="SIZE", help="Choose no drafter that needs more memory in all: 600MB, 1.5GB."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -54,7 +55,7 @@ def read_options(options: BatchOptions) -> RunOptions:
         rescue=options.rescue,
         draft_limit=draft_limit(options),
         draft_tokens=draft_tokens(options),
-        latency_quantile=options.latency_quantile,
+        latency_quantile=_share(options.latency_quantile),
         memory_limit_bytes=None if options.memory_limit is None else _bytes(options.memory_limit),
         compare=options.compare,
         threads=options.threads,
@@ -126,6 +127,17 @@ def draft_limit(options: BudgetOptions) -> int | None:
 def draft_tokens(options: BudgetOptions) -> int | None:
     """Return the candidates of every step, None to leave them to the controller. Raises `RequestError`."""
     return _count("draft-tokens", options.draft_tokens, least=1)
+
+
+def _share(text: str) -> float:
+    """Return the share that `--latency-quantile` asks for. Raises `RequestError` for what is none."""
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
+    if not 0 < share < 1:
+        raise RequestError(f"--latency-quantile cannot be {text!r}", "give a share between 0 and 1, as 0.9")
+    return share
 
 
 def _jobs(text: str) -> int | None:
