@@ -4,7 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from as2d_cli.decoding import Controller, FixedBudget, Hazard, StepCosts
+from as2d_cli.decoding.controller import bucket_of, tally
 from as2d_cli.domain.errors import DecodeError
+from as2d_cli.domain.types import Step
 
 STAIRS = {1: 4.34, 2: 4.79, 3: 5.16, 4: 5.26, 5: 5.66, 6: 9.52, 8: 10.2, 12: 15.0, 16: 13.4, 24: 15.3}
 
@@ -26,6 +28,36 @@ def test_trials_land_in_the_buckets_of_the_growing_run():
     hazard.learn(2, 4, 3)  # run lengths 2, 3, 4 right, 5 wrong
     trials, right = np.split(np.array(hazard.to_counts()), 2)
     assert (trials.tolist(), right.tolist()) == ([0, 0, 1, 2, 1, 0, 0], [0, 0, 1, 2, 0, 0, 0])
+
+
+def test_steps_are_tallied_where_a_hazard_counts_them():
+    tested = Step((7, 8, 9), 4, 2, 4, 1.0, run=2, tested=4, right=3)
+    trials, right = tally([tested, Step((7,), 0, 0, 0, 1.0), tested])
+    assert (trials, right) == ((0, 0, 2, 4, 2, 0, 0), (0, 0, 2, 4, 0, 0, 0))
+    assert tally([Step((7,), 0, 0, 0, 1.0)]) == ((), ())
+
+
+def test_the_bucket_of_a_run_is_where_its_next_token_is_counted():
+    assert [bucket_of(run) for run in (0, 1, 2, 3, 4, 5, 8, 9, 16, 17, 400)] == [
+        0,
+        1,
+        2,
+        3,
+        3,
+        4,
+        4,
+        5,
+        5,
+        6,
+        6,
+    ]
+
+
+def test_the_less_was_seen_the_greater_the_doubts():
+    prior, little, much = Hazard(), taught(6, 3), taught(6, 50)
+    for none, some, most in zip(prior.doubts[:4], little.doubts[:4], much.doubts[:4], strict=True):
+        assert none > some > most > 0
+    assert prior.doubts[0] == pytest.approx((0.25 / 7) ** 0.5)
 
 
 def test_expected_tokens_are_one_plus_the_survival_sums():
