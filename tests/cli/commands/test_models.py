@@ -75,6 +75,7 @@ def test_list_tells_what_is_known_and_what_is_in_the_cache(run):
         "bytes": 0,
         "licence": None,
         "commercial_use": True,
+        "runs_as": "",
     }
     assert "whisper-base" in rows(run), "the shipped models are listed, too"
     run("pull", "little")
