@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from as2d_cli.decoding import Hazard
 from as2d_cli.domain.errors import DecodeError
@@ -30,6 +32,8 @@ class Seen:
 
     counts: tuple[float, ...] = NOTHING_TRIED
     lengths: tuple[int, ...] = ()
+    last_at: float = 0.0
+    """When it was seen last, seconds since the epoch."""
 
     @property
     def hazard(self) -> Hazard:
@@ -50,7 +54,7 @@ class Seen:
         """Return both together, with the older counts fading where there are very many."""
         fading = min(1.0, max(0.0, _MOST_TRIALS - later.trials) / self.trials) if self.trials else 1.0
         counts = tuple(fading * old + new for old, new in zip(self.counts, later.counts, strict=True))
-        return Seen(counts, (*self.lengths, *later.lengths)[-_MOST_LENGTHS:])
+        return Seen(counts, (*self.lengths, *later.lengths)[-_MOST_LENGTHS:], later.last_at or self.last_at)
 
     def differs(self, other: Seen) -> bool:
         """Tell whether predictions by the one are another than by the other."""
@@ -60,9 +64,11 @@ class Seen:
 
 def read_seen(raw: object) -> Seen:
     """Return what was stored as plain values. Raises `ValueError` for what cannot have been seen."""
-    if not isinstance(raw, Mapping) or raw.keys() != {"counts", "lengths"}:
-        raise ValueError("no counts and lengths of texts")
-    counts, lengths = raw["counts"], raw["lengths"]
+    if not isinstance(raw, Mapping) or raw.keys() != {"counts", "lengths", "last_at"}:
+        raise ValueError("no counts and lengths of texts, or not when they were seen")
+    counts, lengths, last_at = raw["counts"], raw["lengths"], raw["last_at"]
+    if type(last_at) is not float or not 0 <= last_at < inf:
+        raise ValueError(f"{last_at!r} is no time")
     if not isinstance(counts, list) or not all(type(count) in (int, float) for count in counts):
         raise ValueError("the counts of draft tokens are no numbers")
     if not isinstance(lengths, list) or not all(
@@ -73,7 +79,7 @@ def read_seen(raw: object) -> Seen:
         Hazard(counts)
     except DecodeError as error:
         raise ValueError(error.message) from error
-    return Seen(tuple(map(float, counts)), tuple(lengths[-_MOST_LENGTHS:]))
+    return Seen(tuple(map(float, counts)), tuple(lengths[-_MOST_LENGTHS:]), last_at)
 
 
 def name_of(task: Task, language: str | None) -> str:
@@ -94,7 +100,7 @@ class Sightings:
         length = (stats.tokens,) if audio_s >= _WHOLE_S and 0 < stats.tokens < _MOST_TOKENS else ()
         task = request.in_language(result.language).task
         for name in {name_of(task, result.language), name_of(task, None)}:
-            self._kinds[name] = self._kinds.get(name, Seen()) + Seen(counts, length)
+            self._kinds[name] = self._kinds.get(name, Seen()) + Seen(counts, length, time.time())
 
     def added_to(self, earlier: Mapping[str, Seen]) -> dict[str, Seen]:
         """Return what was seen earlier and in this run, by kind of work, where it is enough to tell."""

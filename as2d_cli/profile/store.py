@@ -38,7 +38,7 @@ _TOO_MUCH = 1e13
 
 
 _RETRY_S = 7 * 86400.0
-"""How long a drafter that lost is not tried again."""
+"""How long a drafter that lost, or was seen to be of no use, is not tried again."""
 _FADING = 0.5
 """Weight of earlier runs beside the next one."""
 _TELLING = 3
@@ -91,8 +91,8 @@ class Work:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What is known of it goes by, the most special first."""
-        return name_of(self.task, self.language), name_of(self.task, None), ""
+        """What is known of it goes by, the most special first: one language says nothing about another."""
+        return name_of(self.task, self.language), ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +126,22 @@ class Profile:
 
     def has_seen(self, work: Work) -> bool:
         """Tell whether runs of this kind of work saw the drafter."""
-        return work.names[0] in self.seen or work.names[1] in self.seen
+        return work.names[0] in self.seen
 
     def plan(self, work: Work) -> DraftPlan:
-        """Return what to do for some work, but for the drafter's name."""
-        made = next(self.forecasts[name] for name in work.names if name in self.forecasts)
-        return plan_drafts(made, windows=work.windows, quantile=work.quantile)
+        """Return what to do for some work, but for the drafter's name.
+
+        What was seen long ago is no reason to do without drafts: nothing more can be seen that way.
+        """
+        plans = {
+            name: plan_drafts(self.forecasts[name], windows=work.windows, quantile=work.quantile)
+            for name in work.names
+            if name in self.forecasts
+        }
+        return next(plan for name, plan in plans.items() if plan.drafting or not self._is_old(name))
+
+    def _is_old(self, name: str) -> bool:
+        return bool(name) and not 0 <= time.time() - self.seen[name].last_at < _RETRY_S
 
     def scaled(self, factor: float) -> Profile:
         """Return what a device makes of the pair that takes `factor` times as long."""
@@ -212,7 +222,7 @@ def read(path: Path) -> Profile:
         fixed_work_ms=_positive(raw["fixed_work_ms"]),
         costs=costs,
         forecasts=_forecasts(raw["forecasts"], costs),
-        seen=_kinds(raw.get("seen", {}), read_seen),
+        seen=_seen(raw),
         record=_record(raw.get("record")),
     )
 
@@ -227,6 +237,13 @@ def _record(raw: dict[str, Any] | None) -> DraftRecord:
     if raw["windows"]:
         _positive(raw["plain_s"])
     return DraftRecord(**raw)
+
+
+def _seen(raw: dict[str, Any]) -> dict[str, Seen]:
+    found = _kinds(raw.get("seen", {}), read_seen)
+    if not raw["forecasts"].keys() <= {"", *found}:
+        raise ValueError("something is predicted by what was not seen")
+    return found
 
 
 def _kinds(raw: object, read_one: Callable[[Any], T]) -> dict[str, T]:

@@ -44,8 +44,8 @@ def write_back(
     if changed is not None and (seen := sightings.added_to(changed.seen)) != changed.seen:
         changed = changed.after(seen)
     try:
-        for profile in wrong:
-            store.forget(profile.key)
+        for one in wrong:
+            store.forget(one.key)
             guard.dropped_profiles += 1
         if changed is not None and changed is not profile:
             store.keep(changed)

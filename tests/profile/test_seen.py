@@ -40,7 +40,8 @@ def test_windows_are_noted_by_task_and_language_and_by_task_alone():
     sightings.add(Request("translate"), window(language="de"), 30.0)
     found = sightings.added_to({})
     assert found.keys() == {"transcribe/en", "transcribe/de", "transcribe/", "translate/de", "translate/"}
-    assert found["transcribe/"] == found["transcribe/en"] + found["transcribe/de"]
+    both = found["transcribe/en"] + found["transcribe/de"]
+    assert (found["transcribe/"].counts, found["transcribe/"].lengths) == (both.counts, both.lengths)
     assert found["transcribe/en"].counts == (16.0,) * 7 + (8.0, 10.0, 12.0, 14.0, 14.0, 16.0, 16.0)
 
 
@@ -76,8 +77,8 @@ def test_of_very_many_kinds_the_latest_stay():
 
 
 def test_what_is_stored_is_read_again():
-    seen = Seen((10.0,) * 7 + (5.0,) * 7, (80, 90))
-    assert read_seen({"counts": list(seen.counts), "lengths": list(seen.lengths)}) == seen
+    seen = Seen((10.0,) * 7 + (5.0,) * 7, (80, 90), 3.5)
+    assert read_seen({"counts": list(seen.counts), "lengths": list(seen.lengths), "last_at": 3.5}) == seen
     assert not Seen().differs(Seen(NOTHING_TRIED))
     assert seen.differs(Seen())
 

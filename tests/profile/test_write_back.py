@@ -199,10 +199,21 @@ def test_a_drafter_that_was_seen_to_be_of_no_use_is_not_chosen_again_for_such_wo
     english = replace(choice, work=Work(language="en"))
     assert not english.by_profiles()[1].drafting
     assert not choice.by_profiles()[1].drafting, "in no particular language, it was English that was seen"
-    assert not german.by_profiles()[1].drafting, "nothing better is known of it in German"
+    assert german.by_profiles()[1].drafting, "nothing is known of it in German"
     assert stored(choice).seen["transcribe/en"].lengths == (100,) * 10
     end_run(english, 3, sightings=sighted(right=100, windows=40))
     assert not english.by_profiles()[1].drafting, "a run without drafts has seen nothing of the drafter"
+
+
+def test_a_drafter_that_was_of_no_use_is_tried_again_after_a_week(choice, monkeypatch):
+    english = replace(choice, work=Work(language="en"))
+    end_run(choice, 3, sightings=sighted(right=0))
+    assert not english.by_profiles()[1].drafting
+    now = store.time.time()
+    monkeypatch.setattr(store.time, "time", lambda: now + 8 * 86400)
+    assert english.by_profiles()[1].drafting
+    end_run(english, 3, sightings=sighted(right=0))
+    assert not english.by_profiles()[1].drafting, "it was seen again"
 
 
 def test_a_drafter_is_known_by_language(choice):
